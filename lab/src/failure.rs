@@ -1,0 +1,90 @@
+//! Everything that ends a run early, with its exit status.
+
+use crate::cli::UsageError;
+use crate::stream::StreamError;
+use std::io;
+use thiserror::Error;
+
+/// Why a run ended.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// The command line makes no sense.
+    #[error(transparent)]
+    Usage(#[from] UsageError),
+    /// An input cannot be trusted, or not be read to its end.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// An input cannot be opened.
+    #[error("cannot open {name}: {error}")]
+    Open {
+        /// The input's name.
+        name: String,
+        /// The system's reason.
+        #[source]
+        error: io::Error,
+    },
+    /// Standard output takes no more.
+    #[error("cannot write to standard output: {0}")]
+    Output(#[source] io::Error),
+    /// Streams of the same label, kernel and machine that were not measured alike.
+    #[error(
+        "mismatched settings: '{key}' is '{found}' in {place} and '{first}' in {first_place}; \
+         label and kernel are the same"
+    )]
+    Mismatch {
+        /// The note's key.
+        key: String,
+        /// Its value in the later stream.
+        found: String,
+        /// That stream.
+        place: String,
+        /// Its value in the first stream.
+        first: String,
+        /// That stream.
+        first_place: String,
+    },
+    /// The same rows for the second time: counted twice they would look like more evidence.
+    #[error("{place} has the same rows as {first_place}")]
+    Twice {
+        /// The later stream.
+        place: String,
+        /// The first one.
+        first_place: String,
+    },
+    /// The inputs are sound and hold no row.
+    #[error("no row to summarise")]
+    NoRows,
+    /// A kernel's or a layout's name does not fit a line of the summary.
+    #[error("a name in the rows is longer than any the appliance writes")]
+    LongName,
+}
+
+impl Failure {
+    /// The exit status, as the interface fixes them.
+    #[must_use]
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Open { .. } | Self::Output(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Stream(error) if !error.is_untrusted() => 1,
+            Self::Stream(_)
+            | Self::Mismatch { .. }
+            | Self::Twice { .. }
+            | Self::NoRows
+            | Self::LongName => 3,
+        }
+    }
+
+    /// What to do about it, in one line.
+    #[must_use]
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Self::Stream(error) => Some(error.problem.remedy()),
+            Self::Mismatch { .. } => {
+                Some("summarise them one by one, or give each run its --label")
+            }
+            Self::Twice { .. } => Some("give every run once"),
+            _ => None,
+        }
+    }
+}

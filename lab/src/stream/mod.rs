@@ -1,0 +1,78 @@
+//! Framed streams: what the appliance writes, read back and checked.
+//!
+//! ```text
+//! boot noise                      ignored
+//! #cowitness 1                    a stream begins; its version
+//! #label=rack 4                   notes, kept in order
+//! #rows=180                       how many rows were intended
+//! record,label,kernel,...         the header
+//! bench,rack 4,6.18.44,...        rows, each on a line of its own
+//! #end rows=180 crc32=1a2b3c4d    how many were written; header and rows, checksummed
+//! more noise                      ignored, up to the next stream
+//! ```
+//!
+//! A stream is trusted when all of it is there: three row counts that agree, a checksum
+//! that holds, a header that starts with its record's columns in order. Columns that a
+//! newer version added at the end are fine; records of a kind that is not known are not.
+//! Carriage returns are dropped before anything is looked at, so a file with CRLF and a
+//! serial console read the same.
+//!
+//! The checksum does not cover the lines before the header. Damage there is found when it
+//! touches the first line, `#rows=`, or what makes a line a note; the text of a note is
+//! taken as it stands.
+
+mod error;
+mod fields;
+mod frame;
+mod lines;
+mod reader;
+mod row;
+
+pub use error::{Place, Problem, StreamError};
+pub use reader::{Stream, StreamReader, Tolerance};
+pub use row::Row;
+
+use cowitness::emit::bench_row::BenchRow;
+use cowitness::emit::record::Record;
+use cowitness::emit::stream::MAGIC;
+
+/// What a first line starts with, before the version.
+const BEGIN: &str = "#cowitness ";
+
+/// The version of the schema this program reads.
+const VERSION: &str = "1";
+
+/// A line `#key=value` before the header: a piece of the environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// What it is about; printable ASCII.
+    pub key: String,
+    /// What it says; may be empty.
+    pub value: String,
+}
+
+/// A record this program knows.
+struct Kind {
+    name: &'static str,
+    columns: &'static [&'static str],
+}
+
+const KINDS: &[Kind] = &[Kind {
+    name: BenchRow::NAME,
+    columns: BenchRow::COLUMNS,
+}];
+
+fn known_records() -> String {
+    let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_is_the_appliances() {
+        assert_eq!(format!("{BEGIN}{VERSION}"), MAGIC);
+    }
+}

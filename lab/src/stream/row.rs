@@ -1,0 +1,56 @@
+//! One row and its place.
+
+use super::error::{Place, Problem, StreamError};
+use crate::text::shown;
+use cowitness::emit::record::Record;
+use csv::StringRecord;
+
+/// One row, borrowed until the next is read.
+pub struct Row<'r> {
+    pub(super) header: &'r StringRecord,
+    pub(super) fields: &'r StringRecord,
+    pub(super) source: &'r str,
+    pub(super) stream: u64,
+    pub(super) line: u64,
+    pub(super) row: u64,
+}
+
+impl<'r> Row<'r> {
+    /// The row as a record. Columns after the record's own are ignored.
+    ///
+    /// # Errors
+    /// [`Problem::OtherRecord`], [`Problem::Field`].
+    pub fn parse<T: Record<'r>>(&self) -> Result<T, StreamError> {
+        let mut fields = self.fields.iter();
+        let record = fields.next().unwrap_or("");
+        if record != T::NAME {
+            return Err(self.error(Problem::OtherRecord {
+                found: shown(record.as_bytes()),
+                wanted: T::NAME,
+            }));
+        }
+        T::get(&mut fields).map_err(|column| self.error(self.bad_field(column)))
+    }
+
+    fn bad_field(&self, column: &'static str) -> Problem {
+        let mut fields = self.header.iter().zip(self.fields);
+        let found = fields.find(|(name, _)| *name == column);
+        Problem::Field {
+            column,
+            found: shown(found.map_or("", |(_, value)| value).as_bytes()),
+        }
+    }
+
+    /// `problem` of this row.
+    pub(crate) fn error(&self, problem: Problem) -> StreamError {
+        StreamError {
+            place: Place {
+                source: self.source.to_owned(),
+                stream: Some(self.stream),
+                line: self.line,
+                row: Some(self.row),
+            },
+            problem: Box::new(problem),
+        }
+    }
+}

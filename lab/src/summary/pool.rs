@@ -1,0 +1,231 @@
+//! Which streams may be looked at together, and what they say then.
+
+use crate::failure::Failure;
+use crate::stream::Note;
+use crate::text::{printable, shown};
+use cowitness::emit::Sink;
+use cowitness::emit::bench_row::BenchRow;
+use cowitness::emit::summary::{self, Heading, SCRATCH_PER_SAMPLE, Sample, SummaryError};
+use std::convert::Infallible;
+
+/// What says where rows come from: streams that agree in it are one pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Machine {
+    label: String,
+    kernel: String,
+    arch: String,
+    page_bytes: u64,
+}
+
+impl Machine {
+    pub(super) fn of(row: &BenchRow<'_>) -> Self {
+        Self {
+            label: row.label.to_owned(),
+            kernel: row.kernel.to_owned(),
+            arch: row.arch.to_owned(),
+            page_bytes: row.page_bytes,
+        }
+    }
+}
+
+/// A stream that was read to its checked end.
+pub(super) struct Measured {
+    /// File and stream, for messages.
+    pub(super) place: String,
+    /// The file alone.
+    pub(super) file: String,
+    /// CRC-32 of header and rows.
+    pub(super) checksum: u32,
+    /// The environment.
+    pub(super) notes: Vec<Note>,
+    /// Rows it meant to have.
+    pub(super) announced: Option<u64>,
+    /// `None` if it has no row.
+    pub(super) machine: Option<Machine>,
+    /// Its cases.
+    pub(super) samples: Vec<Sample>,
+    /// Whether it is not whole.
+    pub(super) partial: bool,
+}
+
+/// Notes that may differ between streams of one pool: they tell of the moment, or of
+/// which cases were measured, which every row says for itself.
+const MAY_DIFFER: [&str; 15] = [
+    "seed",
+    "started_unix",
+    "pinned_cpu",
+    // What firmware and kernel keep for themselves varies from boot to boot.
+    "ram_kib",
+    "ram_available_kib",
+    "loadavg",
+    "tasks_runnable",
+    "option_quiet",
+    "option_layout",
+    "option_segment_pages",
+    "option_pages",
+    "option_block",
+    "option_method",
+    "option_repeats",
+    "option_order",
+];
+
+/// Stands above a summary, wherever it is copied to.
+const PARTIAL: &str = "partial: the input is truncated; these are only the rows that are there\n";
+
+/// Streams of one machine.
+struct Pool {
+    machine: Machine,
+    /// Each stream's place and checksum.
+    streams: Vec<(String, u32)>,
+    /// Of the first stream.
+    notes: Vec<Note>,
+    files: Vec<String>,
+    samples: Vec<Sample>,
+    intended: u64,
+    partial: bool,
+}
+
+/// All streams read so far, in the order of their machines' first appearance.
+#[derive(Default)]
+pub(super) struct Pools {
+    pools: Vec<Pool>,
+    sources: u32,
+}
+
+impl Pools {
+    /// A number for the next stream.
+    pub(super) fn next_source(&mut self) -> u32 {
+        self.sources = self.sources.saturating_add(1);
+        self.sources
+    }
+
+    /// Puts a stream to those it belongs to.
+    ///
+    /// # Errors
+    /// [`Failure::Mismatch`], [`Failure::Twice`].
+    pub(super) fn add(&mut self, mut measured: Measured) -> Result<(), Failure> {
+        let Some(machine) = measured.machine.take() else {
+            return Ok(());
+        };
+        let rows = measured.samples.len() as u64;
+        let intended = measured.announced.unwrap_or(rows);
+        let Some(pool) = self.pools.iter_mut().find(|pool| pool.machine == machine) else {
+            self.pools.push(Pool {
+                machine,
+                streams: vec![(measured.place, measured.checksum)],
+                notes: measured.notes,
+                files: vec![measured.file],
+                samples: measured.samples,
+                intended,
+                partial: measured.partial,
+            });
+            return Ok(());
+        };
+        pool.check(&measured)?;
+        pool.streams.push((measured.place, measured.checksum));
+        pool.samples.extend(measured.samples);
+        pool.intended = pool.intended.saturating_add(intended);
+        pool.partial |= measured.partial;
+        if pool.files.last() != Some(&measured.file) {
+            pool.files.push(measured.file);
+        }
+        Ok(())
+    }
+
+    /// What each pool says; with more than one, each after a line that names it.
+    ///
+    /// # Errors
+    /// [`Failure::NoRows`], [`Failure::LongName`].
+    pub(super) fn summarise(mut self) -> Result<String, Failure> {
+        if self.pools.is_empty() {
+            return Err(Failure::NoRows);
+        }
+        let several = self.pools.len() > 1;
+        let mut texts = Vec::new();
+        for pool in &mut self.pools {
+            let name = if several { pool.name() } else { String::new() };
+            texts.push(name + &pool.summarise()?);
+        }
+        Ok(texts.join("\n"))
+    }
+}
+
+impl Pool {
+    /// Whether a stream is another one than those that are here, and measured as they were.
+    fn check(&self, measured: &Measured) -> Result<(), Failure> {
+        let same = |(_, checksum): &&(String, u32)| *checksum == measured.checksum;
+        if let Some((first_place, _)) = self.streams.iter().find(same) {
+            return Err(Failure::Twice {
+                place: measured.place.clone(),
+                first_place: first_place.clone(),
+            });
+        }
+        let notes = self.notes.iter().chain(&measured.notes);
+        for key in notes.map(|note| &*note.key) {
+            let (first, found) = (value(&self.notes, key), value(&measured.notes, key));
+            if first != found && !MAY_DIFFER.contains(&key) {
+                let shown = |value: Option<&str>| shown(value.unwrap_or("not noted").as_bytes());
+                return Err(Failure::Mismatch {
+                    key: key.to_owned(),
+                    found: shown(found),
+                    place: measured.place.clone(),
+                    first: shown(first),
+                    first_place: self.streams[0].0.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        let files = self.files.join(", ");
+        match &*self.machine.label {
+            "" => format!("== {files}\n"),
+            label => format!("== {}: {files}\n", printable(label.as_bytes())),
+        }
+    }
+
+    fn summarise(&mut self) -> Result<String, Failure> {
+        let mut text = Memory(Vec::new());
+        if self.partial {
+            text.0.extend(PARTIAL.as_bytes());
+        }
+        let heading = Heading {
+            kernel: &self.machine.kernel,
+            arch: &self.machine.arch,
+            page_bytes: self.machine.page_bytes,
+            intended: self.intended,
+        };
+        let mut scratch = vec![0; self.samples.len() * SCRATCH_PER_SAMPLE];
+        match summary::write(&mut text, &heading, &mut self.samples, &mut scratch) {
+            Ok(()) => Ok(text.lines()),
+            Err(SummaryError::TooLong) => Err(Failure::LongName),
+        }
+    }
+}
+
+fn value<'n>(notes: &'n [Note], key: &str) -> Option<&'n str> {
+    let note = notes.iter().find(|note| note.key == key);
+    note.map(|note| &*note.value)
+}
+
+/// A summary under construction.
+struct Memory(Vec<u8>);
+
+impl Memory {
+    /// As text, whatever control characters the names in the rows have brought along.
+    fn lines(&self) -> String {
+        let lines = self.0.split_inclusive(|&byte| byte == b'\n');
+        let line = |line: &[u8]| printable(line.strip_suffix(b"\n").unwrap_or(line)) + "\n";
+        lines.map(line).collect()
+    }
+}
+
+impl Sink for Memory {
+    type Error = Infallible;
+
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), Infallible> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+//! Inputs that cannot be trusted or read: the exact line, the hint, the exit status.
+
+mod common;
+
+use common::lab;
+
+const BENCH: &str = include_str!("data/bench.csv");
+const SMALL: &str = include_str!("data/small.csv");
+
+const DAMAGED: &str =
+    "the stream was damaged, or other output was mixed in: measure or copy it again";
+const CUT: &str = "measure or copy it again; --partial takes the whole rows that are there";
+const NEWER: &str = "use the cowitness-lab that belongs to the cowitness which wrote it";
+const EDITED: &str =
+    "the file was edited or comes from another version: use it as cowitness wrote it";
+
+/// `small.csv` with the first `from` replaced.
+fn small(from: &str, to: &str) -> String {
+    assert!(SMALL.contains(from), "{from}");
+    SMALL.replacen(from, to, 1)
+}
+
+fn refused(arguments: &[&str], input: &[u8], status: i32, problem: &str, hint: &str) {
+    let ran = lab(arguments, input);
+    let mut want = format!("cowitness-lab: error: {problem}\n");
+    if !hint.is_empty() {
+        want += &format!("cowitness-lab: hint: {hint}\n");
+    }
+    assert_eq!(ran.stderr, want);
+    assert_eq!((ran.status, &*ran.stdout), (Some(status), ""), "{problem}");
+}
+
+/// Each is refused with and without `--partial`.
+fn damaged(input: &str, problem: &str, hint: &str) {
+    let problem = format!("standard input, {problem}");
+    for arguments in [&["summary", "-"][..], &["summary", "--partial", "-"]] {
+        refused(arguments, input.as_bytes(), 3, &problem, hint);
+    }
+}
+
+#[test]
+fn no_stream() {
+    let hint = "give the appliance's standard output, or a console log that holds it";
+    let problem = "standard input: no stream found: no line is '#cowitness 1'";
+    refused(&["summary", "-"], b"", 3, problem, hint);
+    let problem = "standard input, line 2: no stream found: no line is '#cowitness 1'";
+    refused(
+        &["summary", "-"],
+        b"boot\n# cowitness 1\n",
+        3,
+        problem,
+        hint,
+    );
+    refused(
+        &["summary", "no-rows.csv"],
+        b"",
+        3,
+        "no row to summarise",
+        "",
+    );
+}
+
+#[test]
+fn inputs_that_cannot_be_read_are_no_verdict_on_them() {
+    let problem = "cannot open absent.csv: No such file or directory (os error 2)";
+    refused(&["summary", "absent.csv"], b"", 1, problem, "");
+    let problem = "/: cannot read on: Is a directory (os error 21)";
+    refused(
+        &["summary", "bench.csv", "/"],
+        b"",
+        1,
+        problem,
+        "check the file and its permissions",
+    );
+}
+
+#[test]
+fn the_first_line_and_the_notes() {
+    for (input, problem, hint) in [
+        (
+            small("#cowitness 1", "#cowitness 2"),
+            "stream 1, line 1: schema version '2' is unknown; this program reads version 1",
+            NEWER,
+        ),
+        (
+            small("#cowitness 1", "#cowitnes 1"),
+            "line 5: 'record,label,kernel,arch,page_bytes,layout,pages,segment_pag...' belongs to a stream whose first line, '#cowitness 1', is missing or damaged",
+            DAMAGED,
+        ),
+        (
+            small("#seed=1", "[  1.5] random: crng init done"),
+            "stream 1, line 3: '[  1.5] random: crng init done' is neither a note '#key=value' nor a header 'record,...'",
+            DAMAGED,
+        ),
+        (
+            small("#rows=1\n", ""),
+            "stream 1, line 4: the header comes without '#rows=N' before it: the number of rows is not announced",
+            DAMAGED,
+        ),
+        (
+            small("#rows=1", "#rows=one"),
+            "stream 1, line 4: '#rows=one' announces no number of rows",
+            DAMAGED,
+        ),
+        (
+            small("#rows=1", "#rows=1\n#rows=1"),
+            "stream 1, line 5: '#rows=' stands here for the second time",
+            DAMAGED,
+        ),
+        (
+            small("#rows=1\n", "#end rows=0 crc32=00000000\n"),
+            "stream 1, line 4: the stream ends before its header",
+            DAMAGED,
+        ),
+        (
+            small("#seed=1", &format!("#seed={}", "1".repeat(65536))),
+            "stream 1, line 3: the line is longer than 65536 bytes",
+            DAMAGED,
+        ),
+    ] {
+        damaged(&input, problem, hint);
+    }
+}
+
+#[test]
+fn the_rows() {
+    let row = SMALL.lines().nth(5).unwrap();
+    let twice = format!("{row}\n{}\n", row.replace("6.1.0", "6.2.0"));
+    for (input, problem, hint) in [
+        (
+            small("bench,", "survey2,"),
+            "stream 1, line 6 (row 1): unknown record 'survey2'; this program reads: bench",
+            NEWER,
+        ),
+        (
+            small("layout", "shape"),
+            "stream 1, line 6 (row 1): column 6 of the header is 'shape' where 'bench' has 'layout'",
+            EDITED,
+        ),
+        (
+            small("x86_64,4096", "x86_64,4K"),
+            "stream 1, line 6 (row 1): '4K' is no value of column 'page_bytes'",
+            EDITED,
+        ),
+        (
+            small("proc", "process_vm_readv2"),
+            "stream 1, line 6 (row 1): 'process_vm_readv2' is no value of column 'method'",
+            EDITED,
+        ),
+        (
+            small(&format!("{row}\n"), &twice),
+            "stream 1, line 7 (row 2): mismatched settings: 'kernel' is '6.2.0-test', in the stream's first row '6.1.0-test'",
+            EDITED,
+        ),
+        (
+            small("bench,", "[    2.718281] clocksource: tsc\nbench,"),
+            "stream 1, line 6 (row 1): field count 1, the header's is 38: '[    2.718281] clocksource: tsc'",
+            DAMAGED,
+        ),
+        (
+            small("bench,", "\nbench,"),
+            "stream 1, line 6 (row 1): field count 0, the header's is 38: ''",
+            DAMAGED,
+        ),
+        (
+            small("bench,#end", "bench,\"a\nb\""),
+            "stream 1, line 6 (row 1): a quoted field is not closed on its line: 'bench,\"a'",
+            DAMAGED,
+        ),
+        // The first is what Python's zlib says.
+        (
+            small("6.1.0-test", "6.1.1-test"),
+            "stream 1, line 7: bad checksum: header and rows have crc32 c1ee3acb, '#end' says b042e28c",
+            DAMAGED,
+        ),
+    ] {
+        damaged(&input, problem, hint);
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text() {
+    let mut input = SMALL.as_bytes().to_vec();
+    let at = SMALL.find("6.1.0").unwrap();
+    input[at] = 0xff;
+    let problem = "standard input, stream 1, line 6 (row 1): the line is not UTF-8: \
+                   'bench,#end,\u{fffd}.1.0-test,x86_64,4096,contiguous,small,,1,104857...'";
+    refused(&["summary", "-"], &input, 3, problem, DAMAGED);
+}
+
+#[test]
+fn the_end() {
+    for (input, problem, hint) in [
+        (
+            small("#end rows=1", "#end rows=2"),
+            "stream 1, line 7: '#end' says rows=2, the row count is 1",
+            DAMAGED,
+        ),
+        (
+            small("#rows=1", "#rows=0"),
+            "stream 1, line 7: '#rows=' says 0, the row count is 1",
+            DAMAGED,
+        ),
+        (
+            small("b042e28c", "B042E28C"),
+            "stream 1, line 7: '#end rows=1 crc32=B042E28C' is not '#end rows=N crc32=' and eight lower-case hexadecimal digits",
+            DAMAGED,
+        ),
+        (
+            SMALL.to_owned() + "#end rows=1 crc32=b042e28c\n",
+            "line 8: '#end rows=1 crc32=b042e28c' belongs to a stream whose first line, '#cowitness 1', is missing or damaged",
+            DAMAGED,
+        ),
+        (
+            include_str!("data/unknown-record.csv").to_owned(),
+            "stream 1, line 4 (row 1): unknown record 'survey2'; this program reads: bench",
+            NEWER,
+        ),
+        (
+            include_str!("data/unknown-header.csv").to_owned(),
+            "stream 1, line 4: the header is of no known record; this program reads: bench",
+            NEWER,
+        ),
+    ] {
+        damaged(&input, problem, hint);
+    }
+}
+
+#[test]
+fn truncated_inputs_point_to_the_option() {
+    let begun = BENCH.find("#option_mb").unwrap();
+    let stopped = small("#rows=1", "#rows=10");
+    for (input, problem) in [
+        (
+            &BENCH[..begun],
+            "stream 1, line 4: truncated: no whole '#end' line, so no checksum; 0 of an unknown number of rows are there",
+        ),
+        (
+            &BENCH[..BENCH.len() - 1],
+            "stream 1, line 20: truncated: no whole '#end' line, so no checksum; 12 of 12 rows are there",
+        ),
+        (
+            &stopped,
+            "stream 1, line 7: ended early: 1 of 10 rows are there",
+        ),
+    ] {
+        refused(
+            &["summary", "-"],
+            input.as_bytes(),
+            3,
+            &format!("standard input, {problem}"),
+            CUT,
+        );
+    }
+}

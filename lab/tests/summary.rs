@@ -1,0 +1,136 @@
+//! `summary` on sound inputs and on truncated ones.
+
+mod common;
+
+use common::{Ran, lab};
+
+const BENCH: &str = include_str!("data/bench.csv");
+const BENCH_SAID: &str = include_str!("data/bench.txt");
+
+fn fine(arguments: &[&str], input: &str) -> String {
+    let ran = lab(arguments, input.as_bytes());
+    assert_eq!((ran.status, &*ran.stderr), (Some(0), ""), "{arguments:?}");
+    ran.stdout
+}
+
+#[test]
+fn one_run() {
+    assert_eq!(fine(&["summary", "bench.csv"], ""), BENCH_SAID);
+    assert_eq!(fine(&["summary", "-"], BENCH), BENCH_SAID);
+    assert_eq!(
+        fine(&["summary", "-"], &BENCH.replace('\n', "\r\n")),
+        BENCH_SAID
+    );
+    assert_eq!(fine(&["summary", "--partial", "bench.csv"], ""), BENCH_SAID);
+}
+
+#[test]
+fn machines_are_summarised_one_by_one() {
+    let said = fine(&["summary", "console.log"], "");
+    let parts: Vec<&str> = said.split("\n\n==").collect();
+    let [first, second] = *parts else {
+        panic!("{said}");
+    };
+    let heading = "== rack 4, \"left\": console.log\n\
+                   cowitness bench: Linux 6.1.0-test, x86_64, 4 KiB pages: 2 of 2 cases ok\n";
+    assert!(first.starts_with(heading), "{first}");
+    let heading = " console.log\n\
+                   cowitness bench: Linux 6.18.44, aarch64, 16 KiB pages: 2 of 2 cases ok\n";
+    assert!(second.starts_with(heading), "{second}");
+}
+
+#[test]
+fn runs_of_one_machine_are_summarised_together() {
+    let together = fine(&["summary", "bench.csv", "again.csv"], "");
+    for want in [
+        "4 KiB pages: 20 of 20 cases ok\n",
+        "proc                   0 of 2560 tracked pages",
+        "warm  vmread 1.25x faster than proc [1.25, 1.25], 10 of 10 pairs\n",
+    ] {
+        assert!(together.contains(want), "{want}\nnot in\n{together}");
+    }
+    let concatenated = BENCH.to_owned() + include_str!("data/again.csv");
+    assert_eq!(fine(&["summary", "-"], &concatenated), together);
+}
+
+#[test]
+fn runs_that_were_not_measured_alike_are_not() {
+    let refused = |problem: &str, hint| Ran {
+        status: Some(3),
+        stdout: String::new(),
+        stderr: format!("cowitness-lab: error: {problem}\ncowitness-lab: hint: {hint}\n"),
+    };
+    assert_eq!(
+        lab(&["summary", "bench.csv", "larger.csv"], b""),
+        refused(
+            "mismatched settings: 'option_mb' is '2' in larger.csv, stream 1 and '1' in \
+             bench.csv, stream 1; label and kernel are the same",
+            "summarise them one by one, or give each run its --label",
+        )
+    );
+    assert_eq!(
+        lab(&["summary", "bench.csv", "-"], BENCH.as_bytes()),
+        refused(
+            "standard input, stream 1 has the same rows as bench.csv, stream 1",
+            "give every run once",
+        )
+    );
+}
+
+#[test]
+fn truncated_streams_are_taken_when_asked_for() {
+    let cut = BENCH.find("vmread,65536,6").unwrap();
+    let ran = lab(&["summary", "--partial", "-"], &BENCH.as_bytes()[..cut]);
+    assert_eq!(ran.status, Some(0));
+    assert_eq!(
+        ran.stderr,
+        "cowitness-lab: warning: standard input, stream 1, line 19: truncated: no whole '#end' \
+         line, so no checksum; 11 of 12 rows are there; taken as far as it goes\n"
+    );
+    let mut lines = ran.stdout.lines();
+    assert_eq!(
+        lines.next(),
+        Some("partial: the input is truncated; these are only the rows that are there")
+    );
+    assert!(
+        lines.next().unwrap().ends_with("11 of 12 cases ok"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn a_truncated_stream_does_not_hide_the_next() {
+    let cut = BENCH.find("vmread,65536,6").unwrap();
+    for glue in ["", "\n", "\nBUG: kernel NULL pointer dereference\n\n"] {
+        let input = [&BENCH[..cut], glue, include_str!("data/console.log")].concat();
+        let ran = lab(&["summary", "--partial", "-"], input.as_bytes());
+        assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+        assert!(
+            ran.stdout
+                .contains("x86_64, 4 KiB pages: 13 of 14 cases ok"),
+            "{}",
+            ran.stdout
+        );
+        assert!(
+            ran.stdout
+                .contains("aarch64, 16 KiB pages: 2 of 2 cases ok"),
+            "{}",
+            ran.stdout
+        );
+    }
+}
+
+#[test]
+fn a_stream_cut_before_its_first_row_says_so() {
+    let cut = BENCH.find("bench,").unwrap();
+    let ran = lab(&["summary", "--partial", "-"], &BENCH.as_bytes()[..cut]);
+    assert_eq!((ran.status, &*ran.stdout), (Some(3), ""));
+    assert_eq!(
+        ran.stderr,
+        "cowitness-lab: warning: standard input, stream 1, line 7: truncated: no whole '#end' \
+         line, so no checksum; 0 of 12 rows are there; taken as far as it goes\n\
+         cowitness-lab: error: no row to summarise\n"
+    );
+}

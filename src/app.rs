@@ -1,0 +1,81 @@
+//! The whole appliance on one screen: argv becomes a request, the request a command, and
+//! what went wrong an exit status with one line that says it.
+
+use crate::cli::{self, Asked, Request, Topic};
+use crate::command;
+use crate::emit::text::{Full, Text};
+use crate::sys::auxv::Auxv;
+use crate::sys::{cpu, signal, stdio};
+use core::ffi::CStr;
+use core::panic::Location;
+
+pub use error::Error;
+
+mod error;
+
+/// What the entry code found on the initial stack.
+pub struct Start<'s> {
+    /// Word of argv by its number; `None` past the last.
+    pub argument: &'s dyn Fn(usize) -> Option<&'static CStr>,
+    /// What the kernel told at exec.
+    pub auxv: Auxv,
+}
+
+/// Runs the program and gives its exit status.
+#[must_use]
+pub fn main(start: &Start<'_>) -> i32 {
+    match run(start) {
+        Ok(()) => 0,
+        Err(error) => {
+            error.report(stdio::stderr());
+            error.status()
+        }
+    }
+}
+
+fn run(start: &Start<'_>) -> Result<(), Error> {
+    stdio::fill_missing().map_err(Error::kernel("open /dev/null"))?;
+    signal::install().map_err(Error::kernel("install signal handlers"))?;
+    let mut asked = Asked::default();
+    match cli::parse(start.argument, &mut asked)? {
+        Request::Help(topic) => cli::print_help(topic, stdio::stdout()).map_err(Error::Output),
+        Request::Run(Topic::Bench) => {
+            command::bench::run(&asked.bench, &asked.effective, &start.auxv)
+        }
+        Request::Run(Topic::Env) => command::env::run(&asked.env, &asked.effective, &start.auxv),
+        Request::Run(Topic::Program) | Request::Version => print_version(),
+    }
+}
+
+/// Version of the tool, as in Cargo.toml.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The target triple it was built for.
+pub const TARGET: &str = env!("COWITNESS_TARGET");
+
+fn print_version() -> Result<(), Error> {
+    let mut line = Text::new();
+    line.add("cowitness ")
+        .add(VERSION)
+        .add(" (")
+        .add(TARGET)
+        .add(", ")
+        .add(cpu::ARCH)
+        .add(")\n");
+    let line = line.read().map_err(|Full| Error::TooLong)?;
+    stdio::stdout()
+        .write_all(line.as_bytes())
+        .map_err(Error::Output)
+}
+
+/// One line for a panic; called by the entry code's handler.
+pub fn report_panic(location: Option<&Location<'_>>) {
+    let mut line = Text::new();
+    line.add("cowitness: error: a defect of cowitness: panic");
+    if let Some(at) = location {
+        line.add(" at ")
+            .add(at.file())
+            .add(":")
+            .number(at.line().into());
+    }
+    let _ = stdio::stderr().write_all(line.add("\n").read().unwrap_or("panic\n").as_bytes());
+}

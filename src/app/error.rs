@@ -1,0 +1,169 @@
+//! Everything that ends a run early, with its exit status and its one line.
+
+use crate::cli::{COMMANDS, Problem, UsageError, usage_line};
+use crate::emit::text::Text;
+use crate::fixture::FixtureError;
+use crate::sys::stdio::Output;
+use crate::sys::{Errno, errno};
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug)]
+pub enum Error {
+    /// The command line makes no sense.
+    Usage(UsageError),
+    /// A system call failed: what was attempted, and the errno.
+    Kernel(&'static str, Errno),
+    /// Standard output takes no more.
+    Output(Errno),
+    /// A row or line longer than its buffer: a defect of this program.
+    TooLong,
+    /// The CPU that was asked for.
+    Cpu(usize, Errno),
+    /// The arena does not fit: MiB needed and available.
+    Memory {
+        /// Arena, its full split, tables and buffers.
+        needed_mib: u64,
+        /// What the kernel calls MemAvailable.
+        available_mib: u64,
+    },
+    /// The layout has more VMAs than the kernel allows a process.
+    Vmas {
+        /// Segments, PROT_NONE gaps and what the program has anyway.
+        needed: u64,
+        /// vm.max_map_count.
+        limit: u64,
+    },
+    /// An option whose value does not fit the others: its name, the value, the problem.
+    Setting(&'static str, u64, &'static str),
+    /// The measurement is not valid or not possible here.
+    Invalid(&'static str),
+    /// A signal asked us to stop.
+    Signal(i32),
+}
+
+impl Error {
+    /// For `map_err`: a kernel error with what was attempted.
+    pub const fn kernel(doing: &'static str) -> impl Fn(Errno) -> Self {
+        move |errno| Self::Kernel(doing, errno)
+    }
+
+    /// The exit status, as the interface fixes them.
+    #[must_use]
+    pub const fn status(&self) -> i32 {
+        match self {
+            Self::Usage(_) | Self::Setting(..) => 2,
+            Self::Invalid(_) => 3,
+            Self::Signal(signal) => 128 + *signal,
+            _ => 1,
+        }
+    }
+
+    /// Writes what happened as one line, and a usage line where it helps.
+    pub fn report(&self, out: Output) {
+        let mut line = Text::new();
+        line.add("cowitness: error: ");
+        self.describe(&mut line);
+        line.add("\n");
+        if let Self::Usage(usage) = self {
+            line.add(usage_line(usage.topic)).add("\n");
+        }
+        // If it cannot be said, the status still tells.
+        let _ = out.write_all(line.read().unwrap_or("cowitness: error\n").as_bytes());
+    }
+
+    fn describe(&self, line: &mut Text) {
+        match *self {
+            Self::Usage(usage) => describe_usage(line, &usage),
+            Self::Kernel(doing, errno) => {
+                line.add("cannot ")
+                    .add(doing)
+                    .add(": ")
+                    .add(errno::name_or_unknown(errno));
+            }
+            Self::Output(errno) => {
+                line.add("cannot write to standard output: ");
+                line.add(errno::name_or_unknown(errno));
+            }
+            Self::TooLong => {
+                line.add("a line is too long for its buffer: a defect of cowitness");
+            }
+            Self::Cpu(cpu, errno) => {
+                line.add("cannot pin to CPU ").number(cpu as u64).add(": ");
+                line.add(errno::name_or_unknown(errno));
+                line.add(": it must exist, be online and be in this process's cpuset;");
+                line.add(" --cpu none does not pin");
+            }
+            Self::Memory {
+                needed_mib,
+                available_mib,
+            } => {
+                line.add("not enough memory: the arena and a full split of it need ");
+                line.number(needed_mib).add(" MiB, ").number(available_mib);
+                line.add(" MiB are available; lower --mb");
+            }
+            Self::Vmas { needed, limit } => {
+                line.add("too many VMAs: this layout needs ").number(needed);
+                line.add(", the kernel allows ").number(limit);
+                line.add("; raise it (sysctl -w vm.max_map_count=")
+                    .number(needed);
+                line.add(") or choose larger --segment-pages or smaller --mb");
+            }
+            Self::Setting(option, value, problem) => {
+                line.add(option)
+                    .add(" ")
+                    .number(value)
+                    .add(": ")
+                    .add(problem);
+            }
+            Self::Invalid(what) => {
+                line.add(what);
+            }
+            Self::Signal(signal) => {
+                line.add("stopped by signal ").signed(signal.into());
+            }
+        }
+    }
+}
+
+/// The longest part of an offending word that is shown.
+const WORD_SHOWN: usize = 120;
+
+fn describe_usage(line: &mut Text, usage: &UsageError) {
+    let (before, after, allowed) = match usage.problem {
+        Problem::NoCommand => ("no command given", "", ""),
+        Problem::UnknownCommand => ("unknown command '", "'", ""),
+        Problem::UnknownOption => ("unknown option '", "'; --help lists the options", ""),
+        Problem::MissingValue(kind) => ("", " needs a value: ", kind),
+        Problem::NoValueTaken => ("'", "': this option takes no value", ""),
+        Problem::BadValue(allowed) => (" '", "': must be ", allowed),
+        Problem::StrayWord => ("stray word '", "'; options start with --", ""),
+    };
+    line.add(usage.option).add(before);
+    for byte in usage.word.escape_ascii().take(WORD_SHOWN) {
+        line.add(char::from(byte).encode_utf8(&mut [0; 4]));
+    }
+    line.add(after).add(allowed);
+    if matches!(usage.problem, Problem::NoCommand | Problem::UnknownCommand) {
+        let mut separator = "; commands are ";
+        for (name, ..) in COMMANDS {
+            line.add(separator).add(name);
+            separator = ", ";
+        }
+    }
+}
+
+impl From<UsageError> for Error {
+    fn from(usage: UsageError) -> Self {
+        Self::Usage(usage)
+    }
+}
+
+impl From<FixtureError> for Error {
+    fn from(error: FixtureError) -> Self {
+        match error {
+            FixtureError::Kernel(doing, errno) => Self::Kernel(doing, errno),
+            FixtureError::Barrier(what) => Self::Invalid(what),
+            FixtureError::Interrupted => Self::Signal(crate::sys::signal::caught().unwrap_or(15)),
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Options of `env`.
+
+use super::{CommandSpec, Common, HasCommon, Topic};
+
+/// What `env` was asked: the common options only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The options every command has.
+    pub common: Common,
+}
+
+impl HasCommon for Options {
+    fn common(&mut self) -> &mut Common {
+        &mut self.common
+    }
+}
+
+/// The command.
+pub const SPEC: CommandSpec<Options> = CommandSpec {
+    topic: Topic::Env,
+    name: "env",
+    purpose: "print the environment record that stands at the head of every result",
+    about: "Prints what a result depends on, one `#key=value` a line: kernel, CPU, page\n\
+            size, huge-page modes, clock, privileges, and the kernel's configuration\n\
+            where it can be read. What cannot be read says why. Nothing in it names the\n\
+            machine or a person unless --label does.\n",
+    options: &[],
+    examples: &[("cowitness env", "the record of this machine")],
+};

@@ -1,0 +1,98 @@
+//! Help texts, laid out from the tables of options.
+
+use super::{
+    COMMANDS, CommandSpec, HasCommon, OptionWord, Topic, bench, common_options, env, usage_line,
+};
+use crate::emit::text::{Full, Text};
+use crate::sys::Errno;
+use crate::sys::stdio::Output;
+
+/// Width of the first column: the longest `--option VALUE` and two spaces.
+const COLUMN: usize = 24;
+
+pub(super) fn print(topic: Topic, out: Output) -> Result<(), Errno> {
+    match topic {
+        Topic::Program => program(out),
+        Topic::Bench => command(&bench::SPEC, topic, out),
+        Topic::Env => command(&env::SPEC, topic, out),
+    }
+}
+
+fn program(out: Output) -> Result<(), Errno> {
+    out.write_all(
+        b"cowitness: what does reading another process's memory cost, and what does it change?\n\n",
+    )?;
+    line(out, &[usage_line(Topic::Program)])?;
+    out.write_all(b"\ncommands:\n")?;
+    for (name, purpose, _) in COMMANDS {
+        two_columns(out, &[name], &[purpose])?;
+    }
+    out.write_all(b"\noptions:\n")?;
+    closing_options(out)?;
+    out.write_all(
+        b"\nCSV goes to stdout; progress, summary and messages go to stderr.\n\
+          `cowitness <command> --help` shows a command's options and examples.\n\
+          exit status: 0 done; 1 runtime error; 2 usage; 3 not valid or not possible here\n",
+    )
+}
+
+fn command<T: HasCommon>(spec: &CommandSpec<T>, topic: Topic, out: Output) -> Result<(), Errno> {
+    line(out, &[spec.name, ": ", spec.purpose])?;
+    line(out, &["\n", usage_line(topic)])?;
+    line(out, &["\n", spec.about])?;
+    out.write_all(b"options:\n")?;
+    for option in spec.options.iter().chain(&common_options::<T>()) {
+        describe(out, &option.word)?;
+    }
+    closing_options(out)?;
+    out.write_all(b"\nexamples:\n")?;
+    for (example, meaning) in spec.examples {
+        line(out, &["  ", example])?;
+        line(out, &["      ", meaning])?;
+    }
+    Ok(())
+}
+
+fn describe(out: Output, option: &OptionWord) -> Result<(), Errno> {
+    let comma = if option.short.is_empty() { "" } else { ", " };
+    let space = if option.value.is_empty() { "" } else { " " };
+    let left = [option.short, comma, option.name, space, option.value];
+    two_columns(out, &left, &[option.help])?;
+    if option.default.is_empty() {
+        return Ok(());
+    }
+    let detail = [
+        "[default: ",
+        option.default,
+        "; takes ",
+        option.allowed,
+        "]",
+    ];
+    two_columns(out, &[], &detail)
+}
+
+fn closing_options(out: Output) -> Result<(), Errno> {
+    two_columns(out, &["-h, --help"], &["this text"])?;
+    two_columns(out, &["-V, --version"], &["version and target"])
+}
+
+fn two_columns(out: Output, left: &[&str], right: &[&str]) -> Result<(), Errno> {
+    let mut text = Text::new();
+    text.add("  ");
+    for part in left {
+        text.add(part);
+    }
+    text.pad_to(COLUMN);
+    for part in right {
+        text.add(part);
+    }
+    let text = text.add("\n").read().map_err(|Full| Errno::FBIG)?;
+    out.write_all(text.as_bytes())
+}
+
+fn line(out: Output, parts: &[&str]) -> Result<(), Errno> {
+    for part in parts {
+        out.write_all(part.as_bytes())?;
+    }
+    out.write_all(b"\n")
+}

@@ -1,0 +1,151 @@
+//! `bench`: readers × layouts × blocks on forked fixtures.
+
+mod prepare;
+mod row;
+
+use super::env::{self, Context, Kernel};
+use super::progress::Progress;
+use crate::app::Error;
+use crate::cli::Effective;
+use crate::cli::bench::{ClockPath, Options};
+use crate::emit::bench_row::BenchRow;
+use crate::emit::record::Status;
+use crate::emit::stream::{Preamble, Rows};
+use crate::emit::summary::{self, Heading, SCRATCH_PER_SAMPLE, Sample, SummaryError};
+use crate::fixture::Arena;
+use crate::measure::case::{Bench, NOT_APPLICABLE};
+use crate::sys::auxv::Auxv;
+use crate::sys::stdio::{Output, stderr, stdout};
+use crate::sys::{Clock, Region, Table, cpu, signal};
+use prepare::{Prepared, Room};
+use row::Common;
+
+/// Runs the whole experiment.
+///
+/// # Errors
+/// See [`Error`]. Rows of cases that ended before are already written.
+pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
+    let clock = match options.clock {
+        ClockPath::Best => Clock::best(auxv),
+        ClockPath::SystemCall => Clock::system_call(),
+    };
+    let pinned = prepare::pin(options.pin)?;
+    let prepared = Prepared::new(options, auxv.page_bytes)?;
+    prepared.check_room(&Room::now()?)?;
+
+    let kernel = Kernel::read();
+    let total = prepared.plan.len() * prepared.layouts.len() as u64;
+    let context = Context {
+        command: "bench",
+        effective,
+        common: options.common,
+        clock,
+        page_bytes: auxv.page_bytes,
+        cpu: pinned,
+    };
+    let mut run = Run {
+        bench: prepared.bench(options, clock)?,
+        samples: Table::new(total as usize).map_err(Error::kernel("map memory for the samples"))?,
+        common: Common {
+            label: options.common.label,
+            kernel: kernel.release(),
+            page_bytes: auxv.page_bytes as u64,
+            pages: options.pages.name(),
+        },
+        progress: Progress::new(options.common.quiet, clock, total),
+        valid: true,
+    };
+    let mut preamble = Preamble::begin(stdout())?;
+    env::write(&mut preamble, &context)?;
+    let mut rows = preamble.header::<BenchRow<'_>>(total)?;
+    let measured = run.every_layout(&prepared, &mut rows);
+    run.progress.clear();
+    measured?;
+    rows.end()?;
+    run.conclude(options.common.quiet, total)
+}
+
+/// What a run carries from case to case.
+struct Run<'r> {
+    bench: Bench,
+    samples: Table<Sample>,
+    common: Common<'r>,
+    progress: Progress,
+    /// Whether every case that applies here was measured and can be trusted.
+    valid: bool,
+}
+
+impl Run<'_> {
+    fn every_layout(&mut self, prepared: &Prepared, rows: &mut Rows<Output>) -> Result<(), Error> {
+        let mut done = 0;
+        for (number, layout) in prepared.layouts.iter().enumerate() {
+            let (backing, page_bytes) = (self.bench.backing, prepared.page_bytes);
+            self.progress.show(done, &row::title(layout.layout, None));
+            let mut arena = Arena::populate(layout.shape, backing, page_bytes)
+                .map_err(Error::kernel("map the arena"))?;
+            for case in prepared.plan.cases(number as u64) {
+                if let Some(signal) = signal::caught() {
+                    return Err(Error::Signal(signal));
+                }
+                self.progress
+                    .show(done, &row::title(layout.layout, Some(&case)));
+                let measured = self.bench.run(&case, &mut arena)?;
+                let row = row::make(&self.common, layout, &case, &measured);
+                rows.row(&row)?;
+                self.note(&row);
+                done += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, row: &BenchRow<'_>) {
+        self.valid &= match row.status {
+            Status::Ok | Status::Errno(_) => true,
+            Status::Skipped(reason) => reason == NOT_APPLICABLE,
+            Status::Short(_) => false,
+        };
+        // The table was made for all cases, and every name is one of ours.
+        let kept = Sample::from_row(row, 0).map(|sample| self.samples.push(sample));
+        debug_assert_eq!(kept, Some(Ok(())));
+    }
+
+    fn conclude(mut self, quiet: bool, total: u64) -> Result<(), Error> {
+        let samples = self.samples.as_mut_slice();
+        let any_ok = samples
+            .iter()
+            .any(|one| one.outcome == summary::Outcome::Ok);
+        if !quiet {
+            let heading = Heading {
+                kernel: self.common.kernel,
+                arch: cpu::ARCH,
+                page_bytes: self.common.page_bytes,
+                intended: total,
+            };
+            let mut scratch = Region::unshared(samples.len() * SCRATCH_PER_SAMPLE * 8)
+                .map_err(Error::kernel("map memory for the summary"))?;
+            print_summary(&heading, samples, scratch.words_mut())?;
+        }
+        match (self.valid, any_ok) {
+            (true, true) => Ok(()),
+            (true, false) => Err(Error::Invalid(
+                "no case could be measured here: see the status column",
+            )),
+            (false, _) => Err(Error::Invalid(
+                "not every case can be trusted: see the status column",
+            )),
+        }
+    }
+}
+
+/// The summary is a courtesy of standard error; only a defect in it is an error.
+fn print_summary(
+    heading: &Heading<'_>,
+    samples: &mut [Sample],
+    scratch: &mut [u64],
+) -> Result<(), Error> {
+    match summary::write(&mut stderr(), heading, samples, scratch) {
+        Ok(()) | Err(SummaryError::Sink(_)) => Ok(()),
+        Err(SummaryError::TooLong) => Err(Error::TooLong),
+    }
+}

@@ -1,0 +1,27 @@
+//! The `env` command: the record alone.
+
+use super::{Context, write};
+use crate::app::Error;
+use crate::cli::{Effective, env::Options};
+use crate::emit::stream::Preamble;
+use crate::sys::Clock;
+use crate::sys::auxv::Auxv;
+use crate::sys::stdio::stdout;
+
+/// Prints the record.
+///
+/// # Errors
+/// Only that standard output takes no more.
+pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
+    let context = Context {
+        command: "env",
+        effective,
+        common: options.common,
+        clock: Clock::best(auxv),
+        page_bytes: auxv.page_bytes,
+        cpu: None,
+    };
+    let mut preamble = Preamble::begin(stdout())?;
+    write(&mut preamble, &context)?;
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! The commands, one file or folder each: they join fixtures, readers and measurement
+//! to what is emitted.
+
+pub mod bench;
+pub mod env;
+mod progress;
+
+use crate::app::Error;
+use crate::emit::Sink;
+use crate::emit::stream::StreamError;
+use crate::sys::Errno;
+use crate::sys::stdio::Output;
+
+impl Sink for Output {
+    type Error = Errno;
+
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), Errno> {
+        Output::write_all(*self, bytes)
+    }
+}
+
+impl From<StreamError<Errno>> for Error {
+    fn from(error: StreamError<Errno>) -> Self {
+        match error {
+            StreamError::Sink(errno) => Self::Output(errno),
+            StreamError::TooLong => Self::TooLong,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The table of distributions.
+
+use super::sample::{Phase, Sample};
+use super::words::place;
+use super::{Lines, Sink, SummaryError};
+use crate::emit::text::Text;
+use crate::stats::{Summary, mib_s_centi};
+
+/// Throughput of every layout, block, pass and method.
+pub(super) fn distributions<S: Sink>(
+    out: &mut Lines<'_, S>,
+    samples: &[Sample],
+    scratch: &mut [u64],
+) -> Result<(), SummaryError<S::Error>> {
+    out.text(
+        "\nThroughput in MiB/s; quartiles by linear interpolation, outliers counted and kept",
+    )?;
+    out.text(
+        "  layout           block  pass  method          N     min     P25  median     P75     P95     max  outliers",
+    )?;
+    for group in samples.chunk_by(|a, b| a.group() == b.group()) {
+        for phase in Phase::BOTH {
+            for cases in group.chunk_by(|a, b| a.method == b.method) {
+                let mut rates = cases.iter().filter_map(|one| {
+                    let (bytes, ns) = phase.work(one)?;
+                    mib_s_centi(bytes, ns)
+                });
+                if let Some(summary) = summarise(&mut rates, scratch) {
+                    out.line(&row(&cases[0], phase, &summary))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Quartiles of what `values` gives; `None` if it gives nothing.
+pub(super) fn summarise(
+    values: &mut dyn Iterator<Item = u64>,
+    scratch: &mut [u64],
+) -> Option<Summary> {
+    let mut count = 0;
+    for (place, value) in scratch.iter_mut().zip(values) {
+        *place = value;
+        count += 1;
+    }
+    Summary::new(&mut scratch[..count])
+}
+
+fn row(first: &Sample, phase: Phase, summary: &Summary) -> Text {
+    let mut line = place(first);
+    line.add(phase.name())
+        .add("  ")
+        .add(first.method.as_str())
+        .pad_to(46);
+    line.right_number(2, summary.n);
+    for value in [
+        summary.min,
+        summary.p25,
+        summary.median,
+        summary.p75,
+        summary.p95,
+        summary.max,
+    ] {
+        line.right(8, &|part| add_rate(part, value));
+    }
+    line.right_number(10, summary.outliers);
+    line
+}
+
+/// Hundredths of MiB/s: whole numbers from 100 on, two decimals below.
+fn add_rate(line: &mut Text, centi: u64) {
+    if centi < 10_000 {
+        line.hundredths(centi);
+    } else {
+        line.number(centi / 100 + u64::from(centi % 100 >= 50));
+    }
+}

@@ -1,0 +1,354 @@
+//! One case from fork to reaping: the proof of its starting state, the cold pass, what
+//! it changed, the warm passes, the check of the bytes, the first write.
+
+use super::evidence::{After, Evidence, Memory, PageTables};
+use super::footprint::{FootprintError, usage};
+use super::pass::{TimedPass, timed, verifying};
+use super::plan::Case;
+use crate::emit::record::Status;
+use crate::fixture::{Arena, Fixture, FixtureError};
+use crate::proc::smaps::{Usage, UsageDelta};
+use crate::proc::stat::Stat;
+use crate::reader::{
+    End, Memcpy, Method, Pass, ProcMem, ProcSeek, Ptrace, Reader, Vmread, VmreadBatch,
+};
+use crate::sys::file::Process;
+use crate::sys::segments::Backing;
+use crate::sys::{Clock, Errno, Region, Segments, errno, signal};
+
+/// What every case of a run needs; made once, before anything is populated.
+pub struct Bench {
+    /// Read between passes.
+    pub clock: Clock,
+    /// What the blocks are copied into; touched, and not inherited by children.
+    pub buffer: Region,
+    /// For the page tables.
+    pub memory: Memory,
+    /// One page outside the arena, read once before the clock starts, so that the code,
+    /// the stack and the buffer of the timed pass have been used when it does.
+    pub rehearsal: Arena,
+    /// Warm passes after the cold one.
+    pub warm_passes: u64,
+    /// Whether the child writes to each page at the end.
+    pub first_write: bool,
+    /// What backs the arenas.
+    pub backing: Backing,
+}
+
+/// What is known of a case; `None` was not reached or could not be known.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// How sharing was decided.
+    pub evidence: Evidence,
+    /// Pages that were shared before.
+    pub tracked: Option<u64>,
+    /// What became of them.
+    pub after: Option<After>,
+    /// The cold pass.
+    pub cold: Option<TimedPass>,
+    /// The warm passes.
+    pub warm: Warm,
+    /// The arena in the child, after minus before.
+    pub target: Option<UsageDelta>,
+    /// The arena in the parent, after minus before.
+    pub partner: Option<UsageDelta>,
+    /// Minor and major faults charged to the child.
+    pub target_faults: Option<(i64, i64)>,
+    /// The child's own first write to each page.
+    pub first_write_ns: Option<u64>,
+    /// How it ended.
+    pub status: Status<'static>,
+}
+
+/// The warm passes of a case, taken together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Warm {
+    /// How many there were.
+    pub passes: u64,
+    /// Nanoseconds of all.
+    pub ns: u64,
+    /// Of the fastest.
+    pub min_ns: u64,
+    /// Of the slowest.
+    pub max_ns: u64,
+    /// Minor faults charged to the tool.
+    pub minor_faults: u64,
+}
+
+impl Warm {
+    fn add(&mut self, pass: &TimedPass) {
+        self.min_ns = if self.passes == 0 {
+            pass.ns
+        } else {
+            self.min_ns.min(pass.ns)
+        };
+        self.max_ns = self.max_ns.max(pass.ns);
+        self.ns += pass.ns;
+        self.minor_faults += pass.faults.minor;
+        self.passes += 1;
+    }
+}
+
+/// Why a case ended before its end.
+enum Stop {
+    /// With this status in its row.
+    Status(Status<'static>),
+    /// The run cannot go on.
+    Run(FixtureError),
+}
+
+/// The only reason to skip a case that leaves the measurement as a whole valid.
+pub const NOT_APPLICABLE: &str = "segment-smaller-than-huge-page";
+
+const fn skip(reason: &'static str) -> Stop {
+    Stop::Status(Status::Skipped(reason))
+}
+
+impl Bench {
+    /// Runs one case on a fresh fork of `arena`. The child is gone when this returns.
+    ///
+    /// # Errors
+    /// Only what makes the run as a whole impossible; a case that fails has a status.
+    pub fn run(&mut self, case: &Case, arena: &mut Arena) -> Result<Measured, FixtureError> {
+        let mut measured = Measured {
+            evidence: Evidence::None,
+            tracked: None,
+            after: None,
+            cold: None,
+            warm: Warm::default(),
+            target: None,
+            partner: None,
+            target_faults: None,
+            first_write_ns: None,
+            status: Status::Ok,
+        };
+        if let Backing::Huge(bytes) = self.backing
+            && arena.segments().shape().segment_bytes < bytes
+        {
+            measured.status = Status::Skipped(NOT_APPLICABLE);
+            return Ok(measured);
+        }
+        let fixture = Fixture::fork(arena, self.clock)?;
+        match self.measure(case, &fixture, arena, &mut measured) {
+            Ok(()) => {}
+            Err(Stop::Status(status)) => measured.status = status,
+            Err(Stop::Run(error)) => return Err(error),
+        }
+        Ok(measured)
+    }
+
+    fn measure(
+        &mut self,
+        case: &Case,
+        fixture: &Fixture,
+        arena: &Arena,
+        measured: &mut Measured,
+    ) -> Result<(), Stop> {
+        let mut reader = AnyReader::open(case.method, fixture, arena.segments())
+            .map_err(|error| Stop::Status(Status::Errno(errno::name_or_unknown(error))))?;
+        let mut observer = Observer::open(fixture, arena, &mut self.memory)?;
+        let before = observer.prove(self.backing, measured)?;
+
+        let segments = arena.segments();
+        let buffer = self.buffer.bytes_mut();
+        let mut pass = |segments, buffer: &mut [u8]| {
+            timed(reader.any(), self.clock, segments, case.block_bytes, buffer)
+        };
+        pass(self.rehearsal.segments(), buffer);
+        let cold = pass(segments, buffer);
+        let cold_is_sound = cold.is_sound(segments, buffer);
+
+        measured.cold = Some(cold);
+        observer.compare(&before, measured)?;
+        outcome(&cold, cold_is_sound)?;
+        for _ in 0..self.warm_passes {
+            interrupted()?;
+            let warm = pass(segments, buffer);
+            outcome(&warm, warm.is_sound(segments, buffer))?;
+            measured.warm.add(&warm);
+        }
+        interrupted()?;
+        // A page a call is enough for checking, however small the timed blocks were.
+        let block_bytes = case.block_bytes.max(arena.page_bytes());
+        verify(verifying(reader.any(), segments, block_bytes, buffer))?;
+        if self.first_write {
+            // A stopped child could not write; a reader that stopped it lets it go here.
+            drop(reader);
+            measured.first_write_ns = Some(fixture.first_write().map_err(Stop::Run)?);
+        }
+        Ok(())
+    }
+}
+
+fn interrupted() -> Result<(), Stop> {
+    match signal::caught() {
+        Some(_) => Err(Stop::Run(FixtureError::Interrupted)),
+        None => Ok(()),
+    }
+}
+
+fn outcome(timed: &TimedPass, is_sound: bool) -> Result<(), Stop> {
+    ended(&timed.pass)?;
+    if is_sound {
+        Ok(())
+    } else {
+        Err(skip("wrong-bytes"))
+    }
+}
+
+fn verify((pass, wrong): (Pass, Option<crate::sys::RemoteAddr>)) -> Result<(), Stop> {
+    ended(&pass)?;
+    match wrong {
+        Some(_) => Err(skip("wrong-bytes")),
+        None => Ok(()),
+    }
+}
+
+fn ended(pass: &Pass) -> Result<(), Stop> {
+    match pass.end {
+        End::Complete => Ok(()),
+        End::Short => Err(Stop::Status(Status::Short(pass.bytes))),
+        End::Failed(error) => Err(Stop::Status(Status::Errno(errno::name_or_unknown(error)))),
+    }
+}
+
+/// What is looked at before and after the cold pass.
+struct Observer<'o> {
+    fixture: &'o Fixture,
+    arena: &'o Arena,
+    tables: PageTables<'o>,
+    evidence: Evidence,
+}
+
+/// The state before the cold pass.
+struct Before {
+    target: Usage,
+    partner: Usage,
+    stat: Stat,
+}
+
+impl<'o> Observer<'o> {
+    fn open(fixture: &'o Fixture, arena: &'o Arena, memory: &'o mut Memory) -> Result<Self, Stop> {
+        let child = fixture.child().pid();
+        let tables = PageTables::open(child, arena.page_bytes(), memory)
+            .map_err(|_| skip("no-evidence-pagemap-cannot-be-opened"))?;
+        Ok(Self {
+            fixture,
+            arena,
+            tables,
+            evidence: Evidence::None,
+        })
+    }
+
+    /// Proves the starting state: every page present in both and shared, the VMAs as
+    /// they were cut, the backing as asked for.
+    fn prove(&mut self, backing: Backing, measured: &mut Measured) -> Result<Before, Stop> {
+        let segments = self.arena.segments();
+        let (evidence, pages) = self
+            .tables
+            .before(segments)
+            .map_err(|_| skip("no-evidence-pagemap-cannot-be-read"))?;
+        (self.evidence, measured.evidence) = (evidence, evidence);
+        measured.tracked = Some(pages.tracked);
+        if pages.absent > 0 {
+            return Err(skip("not-all-pages-present"));
+        }
+        if pages.unshared > 0 {
+            return Err(skip("not-all-pages-shared"));
+        }
+        let before = Before {
+            target: self.usage_of(Process::Id(self.fixture.child().pid()))?,
+            partner: self.usage_of(Process::Myself)?,
+            stat: self.stat()?,
+        };
+        let readable_kib = segments.shape().readable_bytes() as u64 / 1024;
+        let huge_kib = match backing {
+            Backing::Small => 0,
+            Backing::Huge(_) => readable_kib,
+        };
+        for usage in [&before.target, &before.partner] {
+            if usage.vmas != segments.shape().vmas() as u64 || usage.rss_kib != readable_kib {
+                return Err(skip("arena-not-as-it-was-made"));
+            }
+            if usage.anon_huge_kib != huge_kib {
+                return Err(skip("backing-not-as-asked"));
+            }
+        }
+        Ok(before)
+    }
+
+    /// Takes the same again and notes the difference.
+    fn compare(&mut self, before: &Before, measured: &mut Measured) -> Result<(), Stop> {
+        if !self.fixture.is_parked() {
+            return Err(skip("target-did-not-stay-parked"));
+        }
+        let after = self
+            .tables
+            .after(self.arena.segments(), self.evidence)
+            .map_err(|_| skip("no-evidence-pagemap-cannot-be-read"))?;
+        let target = self.usage_of(Process::Id(self.fixture.child().pid()))?;
+        let partner = self.usage_of(Process::Myself)?;
+        let stat = self.stat()?;
+        measured.target = Some(target.since(&before.target));
+        measured.partner = Some(partner.since(&before.partner));
+        measured.target_faults = Some((
+            stat.minflt.cast_signed() - before.stat.minflt.cast_signed(),
+            stat.majflt.cast_signed() - before.stat.majflt.cast_signed(),
+        ));
+        if after.lost > 0 {
+            return Err(skip("tracked-pages-vanished"));
+        }
+        measured.after = Some(after);
+        Ok(())
+    }
+
+    fn usage_of(&self, process: Process) -> Result<Usage, Stop> {
+        usage(process, &self.arena.segments().range()).map_err(|error| match error {
+            FootprintError::Kernel(_) => skip("smaps-cannot-be-read"),
+            FootprintError::Text(_) => skip("smaps-not-understood"),
+        })
+    }
+
+    fn stat(&self) -> Result<Stat, Stop> {
+        self.fixture.stat().ok_or(skip("stat-cannot-be-read"))
+    }
+}
+
+/// Any of the readers, chosen by name.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one lives at a time, on the stack, and there is no allocator to box it with"
+)]
+enum AnyReader<'c> {
+    Proc(ProcMem),
+    ProcSeek(ProcSeek),
+    Vmread(Vmread),
+    VmreadBatch(VmreadBatch),
+    Ptrace(Ptrace<'c>),
+    Memcpy(Memcpy<'c>),
+}
+
+impl<'c> AnyReader<'c> {
+    fn open(method: Method, fixture: &'c Fixture, segments: &'c Segments) -> Result<Self, Errno> {
+        let child = fixture.child();
+        Ok(match method {
+            Method::Proc => Self::Proc(ProcMem::open(child.pid())?),
+            Method::ProcSeek => Self::ProcSeek(ProcSeek::open(child.pid())?),
+            Method::Vmread => Self::Vmread(Vmread::new(child.pid())),
+            Method::VmreadBatch => Self::VmreadBatch(VmreadBatch::new(child.pid())),
+            Method::Ptrace => Self::Ptrace(Ptrace::attach(child)?),
+            Method::Memcpy => Self::Memcpy(Memcpy::new(segments)),
+        })
+    }
+
+    fn any(&mut self) -> &mut dyn Reader {
+        match self {
+            Self::Proc(reader) => reader,
+            Self::ProcSeek(reader) => reader,
+            Self::Vmread(reader) => reader,
+            Self::VmreadBatch(reader) => reader,
+            Self::Ptrace(reader) => reader,
+            Self::Memcpy(reader) => reader,
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What a read costs and what it changes: the order of cases, the timed pass, and the
+//! evidence before and after it. Nothing here prints.
+
+pub mod case;
+pub mod evidence;
+pub mod footprint;
+pub mod pass;
+pub mod plan;

@@ -1,0 +1,585 @@
+//! DEFLATE, the compressed part of a gzip file, inflated into memory that holds it all.
+//!
+//! Source: RFC 1951, whose sections are named below. Every block and every symbol takes at
+//! least one bit of input, so the work is bounded by the input and by the room for output.
+
+use core::slice;
+
+/// The input is not what a compressor wrote, does not fit, or ends too early: then all of
+/// it was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken;
+
+/// Inflates blocks up to the one that says it is the last, takes no byte of the input
+/// behind it, and tells how many bytes were written.
+///
+/// # Errors
+/// [`Broken`]; what was written by then is not to be relied on.
+#[inline(never)]
+pub fn inflate(input: &mut slice::Iter<'_, u8>, output: &mut [u8]) -> Result<usize, Broken> {
+    let mut stream = Stream {
+        input,
+        output,
+        written: 0,
+        bits: 0,
+        held: 0,
+    };
+    let (mut symbols, mut distances) = (Code::EMPTY, Code::EMPTY);
+    // 3.2.3: a block begins with whether it is the last, and how it is written.
+    loop {
+        let last = stream.bits(1)?;
+        let mut lengths = [0; SYMBOLS_MAX + DISTANCES_MAX];
+        let kind = stream.bits(2)?;
+        if kind == 0 {
+            stream.stored()?;
+        } else {
+            let symbol_count = match kind {
+                1 => fixed(&mut lengths),
+                2 => stream.lengths(&mut lengths, &mut symbols)?,
+                _ => return Err(Broken),
+            };
+            let (of_symbols, of_distances) =
+                lengths.split_at_checked(symbol_count).ok_or(Broken)?;
+            symbols.set(of_symbols)?;
+            distances.set(of_distances)?;
+            stream.compressed(&symbols, &distances)?;
+        }
+        if last == 1 {
+            return Ok(stream.written);
+        }
+    }
+}
+
+/// A symbol below this one is a byte, a symbol above it a length.
+const END: u16 = 256;
+/// Symbols in the fixed code. The last two must not appear in a block.
+const SYMBOLS_MAX: usize = 288;
+/// The same of distances.
+const DISTANCES_MAX: usize = 32;
+/// Words have 1 to 15 bits.
+const LENGTHS: usize = 16;
+
+/// Lengths of words for the symbols and, behind them, for the distances; 0 is none.
+type Lengths = [u16; SYMBOLS_MAX + DISTANCES_MAX];
+
+/// The codes that are not described in the block (3.2.6), and how many symbols there are.
+fn fixed(lengths: &mut Lengths) -> usize {
+    for (symbol, length) in lengths.iter_mut().enumerate() {
+        *length = match symbol {
+            0..144 | 280..288 => 8,
+            144..256 => 9,
+            256..280 => 7,
+            _ => 5,
+        };
+    }
+    SYMBOLS_MAX
+}
+
+/// A Huffman code. The lengths of its words are enough to know them (3.2.2).
+struct Code {
+    /// How many words there are of each length.
+    counts: [u16; LENGTHS],
+    /// What the words stand for, short words first.
+    symbols: [u16; SYMBOLS_MAX],
+}
+
+impl Code {
+    const EMPTY: Self = Self {
+        counts: [0; LENGTHS],
+        symbols: [0; SYMBOLS_MAX],
+    };
+
+    /// Takes the length of each symbol's word, 0 for none. Every sequence of bits must
+    /// begin with a word, unless there is only one, of one bit, or none.
+    #[inline(never)]
+    fn set(&mut self, lengths: &[u16]) -> Result<(), Broken> {
+        self.counts = [0; LENGTHS];
+        for &length in lengths {
+            let count = self.counts.get_mut(usize::from(length));
+            *count.ok_or(Broken)? += 1;
+        }
+        self.counts[0] = 0;
+        let mut places = [0; LENGTHS];
+        let (mut words, mut free) = (0, 1);
+        for (count, place) in self.counts.iter().zip(&mut places).skip(1) {
+            *place = words;
+            words += *count;
+            free = 2 * free - i32::from(*count);
+            if free < 0 {
+                return Err(Broken);
+            }
+        }
+        if free > 0 && (words > 1 || words != self.counts[1]) {
+            return Err(Broken);
+        }
+        for (symbol, &length) in (0..).zip(lengths).filter(|(_, length)| **length > 0) {
+            let place = places.get_mut(usize::from(length)).ok_or(Broken)?;
+            *self.symbols.get_mut(usize::from(*place)).ok_or(Broken)? = symbol;
+            *place += 1;
+        }
+        Ok(())
+    }
+}
+
+/// The order in which a block gives the lengths for the code of lengths (3.2.7).
+const ORDER: [u8; 19] = [
+    16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
+];
+
+/// No length of a word: a repetition of it is refused.
+const NO_LENGTH: u16 = LENGTHS as u16;
+
+struct Stream<'s, 'i> {
+    input: &'s mut slice::Iter<'i, u8>,
+    output: &'s mut [u8],
+    written: usize,
+    /// Bits that were read and not used yet, the next one lowest.
+    bits: u32,
+    /// How many: between two calls fewer than 8, so that no byte is read too early.
+    held: u32,
+}
+
+impl Stream<'_, '_> {
+    /// The next bits as a number, at most 16 of them (3.1.1).
+    #[inline(never)]
+    fn bits(&mut self, count: u32) -> Result<u16, Broken> {
+        while self.held < count {
+            let byte = self.input.next().ok_or(Broken)?;
+            self.bits |= u32::from(*byte) << self.held;
+            self.held += 8;
+        }
+        let [low, high, ..] = (self.bits & ((1 << count) - 1)).to_le_bytes();
+        self.bits >>= count;
+        self.held -= count;
+        Ok(u16::from_le_bytes([low, high]))
+    }
+
+    /// The next symbol. The words of one length are consecutive numbers; those of the next
+    /// length continue where they end, one bit longer (3.2.2).
+    #[inline(never)]
+    fn symbol(&mut self, code: &Code) -> Result<u16, Broken> {
+        let (mut word, mut first, mut shorter) = (0_u16, 0, 0);
+        for count in &code.counts[1..] {
+            word = word << 1 | self.bits(1)?;
+            // Never negative: the word is past all shorter ones.
+            let nth = word - first;
+            if nth < *count {
+                let symbol = code.symbols.get(usize::from(shorter + nth));
+                return symbol.copied().ok_or(Broken);
+            }
+            shorter += *count;
+            first = (first + *count) << 1;
+        }
+        Err(Broken)
+    }
+
+    /// A length or a distance, counted from the least one. Symbols below 2^FINE are
+    /// numbers; behind them each 2^FINE symbols have one extra bit more, and cover twice
+    /// as much, as the 2^FINE before (the tables in 3.2.5).
+    fn number(&mut self, symbol: u16, fine: u32) -> Result<u16, Broken> {
+        let one = 1 << fine;
+        if symbol < one {
+            return Ok(symbol);
+        }
+        let extra = u32::from(symbol >> fine) - 1;
+        Ok((one | symbol & (one - 1)) << extra | self.bits(extra)?)
+    }
+
+    /// Writes the low byte of `byte`.
+    #[inline(never)]
+    fn put(&mut self, byte: u16) -> Result<(), Broken> {
+        let slot = self.output.get_mut(self.written);
+        [*slot.ok_or(Broken)?, _] = byte.to_le_bytes();
+        self.written += 1;
+        Ok(())
+    }
+
+    /// A block of bytes as they are, from the next whole byte on (3.2.4).
+    #[inline(never)]
+    fn stored(&mut self) -> Result<(), Broken> {
+        (self.bits, self.held) = (0, 0);
+        let count = self.bits(16)?;
+        if self.bits(16)? != !count {
+            return Err(Broken);
+        }
+        for _ in 0..count {
+            let byte = self.bits(8)?;
+            self.put(byte)?;
+        }
+        Ok(())
+    }
+
+    /// The codes that are described in the block, and how many symbols there are. The
+    /// description is in a code, `code`, whose own lengths come first (3.2.7).
+    #[inline(never)]
+    fn lengths(&mut self, lengths: &mut Lengths, code: &mut Code) -> Result<usize, Broken> {
+        let symbol_count = usize::from(self.bits(5)?) + 257;
+        let distance_count = usize::from(self.bits(5)?) + 1;
+        let order_count = usize::from(self.bits(4)?) + 4;
+        if symbol_count > 286 || distance_count > 30 {
+            return Err(Broken);
+        }
+        for at in ORDER.iter().take(order_count) {
+            lengths[usize::from(*at)] = self.bits(3)?;
+        }
+        code.set(&lengths[..ORDER.len()])?;
+
+        let lengths = &mut lengths[..symbol_count + distance_count];
+        let (mut at, mut length) = (0, NO_LENGTH);
+        while at < lengths.len() {
+            let repeat;
+            (length, repeat) = match self.symbol(code)? {
+                16 => (length, 3 + self.bits(2)?),
+                17 => (0, 3 + self.bits(3)?),
+                18 => (0, 11 + self.bits(7)?),
+                length => (length, 1),
+            };
+            for _ in 0..repeat {
+                *lengths.get_mut(at).ok_or(Broken)? = length;
+                at += 1;
+            }
+        }
+        if lengths[usize::from(END)] == 0 {
+            return Err(Broken);
+        }
+        Ok(symbol_count)
+    }
+
+    /// Bytes and copies of what was written before, up to the end of the block (3.2.5).
+    #[inline(never)]
+    fn compressed(&mut self, symbols: &Code, distances: &Code) -> Result<(), Broken> {
+        loop {
+            let count = match self.symbol(symbols)? {
+                END => return Ok(()),
+                byte @ 0..END => {
+                    self.put(byte)?;
+                    continue;
+                }
+                length @ 257..=284 => 3 + self.number(length - 257, 2)?,
+                285 => 258,
+                _ => return Err(Broken),
+            };
+            let distance = match self.symbol(distances)? {
+                distance @ 0..30 => usize::from(1 + self.number(distance, 1)?),
+                _ => return Err(Broken),
+            };
+            for _ in 0..count {
+                let at = self.written.checked_sub(distance);
+                let byte = at.and_then(|at| self.output.get(at)).ok_or(Broken)?;
+                self.put((*byte).into())?;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use miniz_oxide::deflate::compress_to_vec;
+    use miniz_oxide::inflate::decompress_to_vec_with_limit;
+    use std::vec;
+    use std::vec::Vec;
+
+    /// xorshift64*: the same data in every run.
+    struct Noise(u64);
+
+    impl Noise {
+        fn below(&mut self, limit: usize) -> usize {
+            self.0 ^= self.0 >> 12;
+            self.0 ^= self.0 << 25;
+            self.0 ^= self.0 >> 27;
+            (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit
+        }
+
+        fn bytes(&mut self, count: usize, kinds: usize) -> Vec<u8> {
+            (0..count).map(|_| self.below(kinds) as u8).collect()
+        }
+    }
+
+    /// Much alike, as a configuration is.
+    fn text(lines: usize) -> Vec<u8> {
+        let line = |number| std::format!("# CONFIG_OPTION_{number} is not set\n");
+        (0..lines)
+            .flat_map(|number| line(number * number).into_bytes())
+            .collect()
+    }
+
+    /// What was inflated, and how many bytes of input are left.
+    fn inflated(packed: &[u8], room: usize) -> Result<(Vec<u8>, usize), Broken> {
+        let mut output = vec![0xa5; room];
+        let mut input = packed.iter();
+        let result = inflate(&mut input, &mut output);
+        let written = result?;
+        output.truncate(written);
+        Ok((output, input.len()))
+    }
+
+    fn samples() -> Vec<Vec<u8>> {
+        let mut noise = Noise(1);
+        let mut samples = vec![
+            vec![],
+            vec![0],
+            vec![b'x'; 70_000],
+            noise.bytes(40_000, 256),
+            noise.bytes(5_000, 2),
+            text(1000),
+        ];
+        // Pieces of what stands up to 32 KiB before, of all lengths.
+        let mut mixed = noise.bytes(100, 256);
+        while mixed.len() < 80_000 {
+            let reach = mixed.len().min(32 << 10);
+            let from = mixed.len() - 1 - noise.below(reach);
+            let count = 1 + noise.below(300);
+            (from..from + count).for_each(|at| mixed.push(mixed[at]));
+            mixed.extend(noise.bytes(noise.0 as usize % 5, 256));
+        }
+        samples.push(mixed);
+        samples
+    }
+
+    #[test]
+    fn what_was_compressed_comes_back() {
+        for (number, sample) in samples().iter().enumerate() {
+            for level in 0..=10 {
+                let mut packed = compress_to_vec(sample, level);
+                packed.extend_from_slice(b"behind");
+                let (plain, rest) = inflated(&packed, sample.len()).unwrap();
+                assert!(plain == *sample, "sample {number}, level {level}");
+                assert_eq!(rest, 6, "sample {number}, level {level}");
+                let room = sample.len().wrapping_sub(1);
+                assert!(sample.is_empty() || inflated(&packed, room) == Err(Broken));
+            }
+        }
+    }
+
+    fn short_samples() -> impl Iterator<Item = Vec<u8>> {
+        let text = text(30);
+        let noise = Noise(2).bytes(40, 256);
+        let mixed = [&text[..600], &noise, &text[200..700]].concat();
+        [0, 1, 6, 9]
+            .into_iter()
+            .map(move |level| compress_to_vec(&mixed, level))
+    }
+
+    #[test]
+    fn cut_anywhere_it_is_broken_and_used_up() {
+        for packed in short_samples() {
+            for end in 0..packed.len() {
+                let mut input = packed[..end].iter();
+                assert_eq!(inflate(&mut input, &mut [0; 2000]), Err(Broken), "{end}");
+                assert_eq!(input.len(), 0, "{end}");
+            }
+        }
+    }
+
+    /// What is inflated in spite of a defect is what the judge makes of it, too.
+    fn judged(packed: &[u8]) -> bool {
+        let Ok((plain, _)) = inflated(packed, 5000) else {
+            return false;
+        };
+        let judge = decompress_to_vec_with_limit(packed, 5000);
+        assert!(
+            judge.is_ok_and(|judge| judge == plain),
+            "{}",
+            packed.escape_ascii()
+        );
+        true
+    }
+
+    #[test]
+    fn no_corruption_does_harm() {
+        let mut noise = Noise(3);
+        let (mut broken, mut whole) = (0, 0);
+        let mut count = |packed: &[u8]| match judged(packed) {
+            true => whole += 1,
+            false => broken += 1,
+        };
+        for packed in short_samples() {
+            for at in 0..packed.len() {
+                for bit in 0..8 {
+                    let mut packed = packed.clone();
+                    packed[at] ^= 1 << bit;
+                    count(&packed);
+                    packed[noise.below(at + 1)] = noise.below(256) as u8;
+                    count(&packed);
+                }
+            }
+        }
+        assert!(
+            broken > 5000 && whole > 5000,
+            "{broken} broken, {whole} whole"
+        );
+    }
+
+    #[test]
+    fn no_noise_does_harm() {
+        let mut noise = Noise(4);
+        for _ in 0..20_000 {
+            let count = noise.below(120);
+            let mut packed = noise.bytes(count, 256);
+            judged(&packed);
+            // The same as one last block that describes its codes.
+            if let Some(first) = packed.first_mut() {
+                *first = *first & !7 | 0b101;
+                judged(&packed);
+            }
+        }
+    }
+
+    /// Numbers with their widths as DEFLATE packs them; negative widths mark the words of
+    /// a code, which stand with their first bit first.
+    fn packed(parts: &[(u32, i32)]) -> Vec<u8> {
+        let mut bits = Vec::new();
+        for &(value, width) in parts {
+            for bit in 0..width.abs() {
+                let place = if width < 0 { -width - 1 - bit } else { bit };
+                bits.push(value >> place & 1);
+            }
+        }
+        let byte = |bits: &[u32]| {
+            bits.iter()
+                .rev()
+                .fold(0, |byte, bit| byte << 1 | *bit as u8)
+        };
+        bits.chunks(8).map(byte).collect()
+    }
+
+    const A: (u32, i32) = (0x30 + b'a' as u32, -8);
+    const FIXED: [(u32, i32); 2] = [(1, 1), (1, 2)];
+
+    #[test]
+    fn blocks_by_hand() {
+        let good: [(Vec<u8>, &[u8]); 4] = [
+            (packed(&[&FIXED[..], &[(0, -7)]].concat()), b""),
+            // A byte, then 258 and 3 of it, one back.
+            (
+                packed(
+                    &[
+                        &FIXED[..],
+                        &[A, (0b1100_0101, -8), (0, -5), (1, -7), (0, -5), (0, -7)],
+                    ]
+                    .concat(),
+                ),
+                &[b'a'; 262],
+            ),
+            (
+                packed(&[
+                    (0, 1),
+                    (0, 2),
+                    (0, 5),
+                    (2, 16),
+                    (0xfffd, 16),
+                    (0x6261, 16),
+                    (1, 1),
+                    (1, 2),
+                    (0, -7),
+                ]),
+                b"ab",
+            ),
+            (
+                packed(&[(1, 1), (0, 2), (0x1f, 5), (0, 16), (0xffff, 16)]),
+                b"",
+            ),
+        ];
+        for (packed, want) in good {
+            assert_eq!(
+                inflated(&packed, 262),
+                Ok((want.to_vec(), 0)),
+                "{packed:02x?}"
+            );
+        }
+        let bad: [&[(u32, i32)]; 6] = [
+            // The fourth kind of block.
+            &[(1, 1), (3, 2)],
+            // Stored: the second number is not the complement of the first.
+            &[(1, 1), (0, 2), (0, 5), (1, 16), (0xffff, 16), (0, 8)],
+            // Two back behind one byte; one back behind none.
+            &[(1, 1), (1, 2), A, (1, -7), (1, -5), (0, -7)],
+            &[(1, 1), (1, 2), (1, -7), (0, -5), (0, -7)],
+            // Length 286, distance 30: words without a meaning.
+            &[(1, 1), (1, 2), A, (0b1100_0110, -8), (0, -5), (0, -7)],
+            &[(1, 1), (1, 2), A, (1, -7), (30, -5), (0, -7)],
+        ];
+        for parts in bad {
+            assert_eq!(inflated(&packed(parts), 262), Err(Broken), "{parts:?}");
+        }
+    }
+
+    /// A last block whose symbols and distances have these lengths, spelled in a code that
+    /// has all 16 lengths and the repetitions as words of 4 and 5 bits.
+    fn described(symbols: u32, distances: u32, lengths: &[u32], behind: &[(u32, i32)]) -> Vec<u8> {
+        let mut parts = vec![
+            (1, 1),
+            (2, 2),
+            (symbols - 257, 5),
+            (distances - 1, 5),
+            (15, 4),
+        ];
+        // 19 words: 13 of 4 bits, 6 of 5 bits.
+        let width = |symbol: u32| if symbol < 13 { 4 } else { 5 };
+        parts.extend(ORDER.iter().map(|symbol| (width((*symbol).into()), 3)));
+        let word = |symbol: &u32| match *symbol {
+            short @ 0..13 => (short, -4),
+            long => (26 + long - 13, -5),
+        };
+        for length in lengths {
+            // Repetitions stand as symbol and, from bit 8 on, their number.
+            parts.push(word(&(length & 0xff)));
+            match length & 0xff {
+                16 => parts.push((length >> 8, 2)),
+                17 => parts.push((length >> 8, 3)),
+                18 => parts.push((length >> 8, 7)),
+                _ => {}
+            }
+        }
+        parts.extend_from_slice(behind);
+        packed(&parts)
+    }
+
+    #[test]
+    fn described_codes() {
+        let zeros = |count: u32| 18 | (count - 11) << 8;
+        let all = [zeros(138), zeros(118)];
+        // The end alone, as one bit, and no distance.
+        let end = [&all[..], &[1, 0]].concat();
+        assert_eq!(
+            inflated(&described(257, 1, &end, &[(0, -1)]), 9),
+            Ok((vec![], 0))
+        );
+        // The other bit is no word.
+        assert_eq!(
+            inflated(&described(257, 1, &end, &[(1, -1)]), 9),
+            Err(Broken)
+        );
+        let bad: [&[u32]; 7] = [
+            // No end.
+            &[zeros(138), zeros(120)],
+            // Nothing to repeat.
+            &[16, zeros(138), zeros(113), 1, 0],
+            // One more than there are symbols and distances.
+            &[zeros(138), zeros(118), 1, 17],
+            // The end in two bits: half of the words are missing.
+            &[zeros(138), zeros(118), 2, 0],
+            // Three words of one bit.
+            &[1, 1, zeros(138), zeros(116), 1, 0],
+            // A single distance in two bits.
+            &[zeros(138), zeros(118), 1, 2],
+            // Cut in the lengths.
+            &[zeros(138)],
+        ];
+        for lengths in bad {
+            let packed = described(257, 1, lengths, &[(0, -1)]);
+            assert_eq!(inflated(&packed, 9), Err(Broken), "{lengths:x?}");
+        }
+        // More symbols or distances than there are.
+        for (symbols, distances) in [(287, 1), (257, 31)] {
+            let packed = described(
+                symbols,
+                distances,
+                &[zeros(138), zeros(118), 1, zeros(31)],
+                &[(0, -1)],
+            );
+            assert_eq!(inflated(&packed, 9), Err(Broken), "{symbols} {distances}");
+        }
+    }
+}

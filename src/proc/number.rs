@@ -1,0 +1,130 @@
+//! Numbers and words in kernel text, with every overflow checked.
+//!
+//! The kernel prints unsigned numbers without sign or separator; anything else is
+//! not a number here.
+
+/// A decimal number; all of `digits` must belong to it.
+#[must_use]
+pub fn decimal(digits: &[u8]) -> Option<u64> {
+    parse(digits, 10)
+}
+
+/// A hexadecimal number without `0x`, in either case; all of `digits` must belong to it.
+#[must_use]
+pub fn hex(digits: &[u8]) -> Option<u64> {
+    parse(digits, 16)
+}
+
+/// A size such as `  8 kB`, in KiB. The kernel writes `kB` and means 1,024 bytes
+/// (`show_val_kb` in fs/proc/meminfo.c). A missing unit means that the text was cut.
+#[must_use]
+pub fn kib(text: &[u8]) -> Option<u64> {
+    let (digits, unit) = word(text)?;
+    if unit.trim_ascii() != b"kB" {
+        return None;
+    }
+    decimal(digits)
+}
+
+/// The first word, blanks before it skipped, and what follows it, blanks included.
+/// `None` if there are only blanks.
+#[must_use]
+pub fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let text = text.trim_ascii_start();
+    let blank = text.iter().position(u8::is_ascii_whitespace);
+    let (word, rest) = text.split_at(blank.unwrap_or(text.len()));
+    (!word.is_empty()).then_some((word, rest))
+}
+
+/// What stands before and after the first `separator`.
+#[must_use]
+pub fn split_once(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
+    let at = text.iter().position(|byte| *byte == separator)?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
+fn parse(digits: &[u8], radix: u32) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0_u64, |value, byte| {
+        let digit = char::from(*byte).to_digit(radix)?;
+        let shifted = value.checked_mul(u64::from(radix))?;
+        shifted.checked_add(u64::from(digit))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimal_takes_digits_only() {
+        let cases: [(&[u8], Option<u64>); 11] = [
+            (b"0", Some(0)),
+            (b"247030", Some(247_030)),
+            (b"007", Some(7)),
+            (b"18446744073709551615", Some(u64::MAX)),
+            (b"18446744073709551616", None),
+            (b"100000000000000000000", None),
+            (b"", None),
+            (b"-1", None),
+            (b"+1", None),
+            (b"1 ", None),
+            (b"\xd9\xa1", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(decimal(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn hex_takes_both_cases_and_sixteen_digits() {
+        let cases: [(&[u8], Option<u64>); 8] = [
+            (b"00000000", Some(0)),
+            (b"7ffd7574d000", Some(0x7ffd_7574_d000)),
+            (b"DeadBeef", Some(0xdead_beef)),
+            (b"ffffffffffffffff", Some(u64::MAX)),
+            (b"10000000000000000", None),
+            (b"fffffffffffffffffffff", None),
+            (b"0x41", None),
+            (b"", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(hex(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_need_their_unit() {
+        let cases: [(&[u8], Option<u64>); 9] = [
+            (b"                   8 kB", Some(8)),
+            (b"24684092 kB\r", Some(24_684_092)),
+            (b"0 kB", Some(0)),
+            (b"   8", None),
+            (b"   8 k", None),
+            (b"   8 MB", None),
+            (b"   8 kB kB", None),
+            (b" kB", None),
+            (b"100000000000000000000 kB", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(kib(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn words_leave_the_rest_untouched() {
+        assert_eq!(word(b"  one  two "), Some((&b"one"[..], &b"  two "[..])));
+        assert_eq!(word(b"one"), Some((&b"one"[..], &b""[..])));
+        assert_eq!(word(b" \t\r\n"), None);
+        assert_eq!(word(b""), None);
+    }
+
+    #[test]
+    fn the_first_separator_splits() {
+        assert_eq!(split_once(b"a:b:c", b':'), Some((&b"a"[..], &b"b:c"[..])));
+        assert_eq!(split_once(b"a:", b':'), Some((&b"a"[..], &b""[..])));
+        assert_eq!(split_once(b"a", b':'), None);
+    }
+}

@@ -1,0 +1,187 @@
+//! Entries of /proc/PID/pagemap: one 64-bit word a virtual page.
+//!
+//! Source: Documentation/admin-guide/mm/pagemap.rst; `pagemap_read` in
+//! fs/proc/task_mmu.c. The bits have had these meanings since Linux 4.2; a kernel older
+//! than a bit leaves it 0, so 0 alone is not evidence that a page is not guarded,
+//! write-protected or soft-dirty.
+
+use core::num::NonZeroU64;
+
+/// Size of an entry in the file.
+pub const ENTRY_BYTES: u64 = 8;
+
+const FRAME_BITS: u64 = (1 << 55) - 1;
+
+/// What pagemap says about one page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry(pub u64);
+
+impl Entry {
+    /// Bit 63: a physical page is mapped here.
+    #[must_use]
+    pub const fn present(self) -> bool {
+        self.bit(63)
+    }
+
+    /// Bit 62: the page table holds an entry that is not a page. Swapped-out memory is
+    /// one kind; a guard region (see [`guard`](Self::guard)), a page under migration, a
+    /// poisoned page and a userfaultfd marker read as swapped too.
+    #[must_use]
+    pub const fn swapped(self) -> bool {
+        self.bit(62)
+    }
+
+    /// Bit 61: page of a file or of shared anonymous memory (since 3.5).
+    #[must_use]
+    pub const fn file_or_shared_anon(self) -> bool {
+        self.bit(61)
+    }
+
+    /// Bit 58: guard region, MADV_GUARD_INSTALL (since 6.15; guard regions came with
+    /// 6.13 and look just swapped in between). Bit 62 is set as well.
+    #[must_use]
+    pub const fn guard(self) -> bool {
+        self.bit(58)
+    }
+
+    /// Bit 57: write-protected through userfaultfd (since 5.13).
+    #[must_use]
+    pub const fn uffd_wp(self) -> bool {
+        self.bit(57)
+    }
+
+    /// Bit 56: mapped by nobody else (since 4.2). Needs no privilege. On large folios it
+    /// is conservative: it may stay 0 after the page became exclusive.
+    #[must_use]
+    pub const fn exclusive(self) -> bool {
+        self.bit(56)
+    }
+
+    /// Bit 55: written since the soft-dirty bits were last cleared
+    /// (CONFIG_MEM_SOFT_DIRTY, see soft-dirty.rst).
+    #[must_use]
+    pub const fn soft_dirty(self) -> bool {
+        self.bit(55)
+    }
+
+    /// The physical frame of a present page, or `None` if it is hidden: without
+    /// CAP_SYS_ADMIN in the initial user namespace bits 0–54 read as 0. (A frame 0 may
+    /// exist, but is not given to processes.)
+    #[must_use]
+    pub const fn frame(self) -> Option<Frame> {
+        if !self.present() {
+            return None;
+        }
+        match NonZeroU64::new(self.0 & FRAME_BITS) {
+            Some(number) => Some(Frame(number)),
+            None => None,
+        }
+    }
+
+    /// A page is present, but who asks may not know where.
+    #[must_use]
+    pub const fn frames_hidden(self) -> bool {
+        self.present() && self.frame().is_none()
+    }
+
+    const fn bit(self, number: u32) -> bool {
+        self.0 >> number & 1 == 1
+    }
+}
+
+/// A page frame number: physical address over page size. Two mappings with the same
+/// frame share their memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Frame(NonZeroU64);
+
+impl Frame {
+    /// The number.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// Where the entry of the page at `address` stands in the file, in bytes. A page size
+/// of 0 gives the largest offset, which pread refuses with EINVAL.
+#[must_use]
+pub const fn file_offset(address: u64, page_bytes: u64) -> u64 {
+    match address.checked_div(page_bytes) {
+        Some(page) => page.saturating_mul(ENTRY_BYTES),
+        None => u64::MAX,
+    }
+}
+
+/// The entries in bytes read from the file, in address order. The kernel reads and
+/// writes whole entries only; a part of one at the end is left out.
+pub fn entries(bytes: &[u8]) -> impl ExactSizeIterator<Item = Entry> {
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().map(|word| Entry(u64::from_ne_bytes(*word)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn each_flag_is_its_own_bit() {
+        type Flag = fn(Entry) -> bool;
+        let flags: [(u32, Flag); 7] = [
+            (63, Entry::present),
+            (62, Entry::swapped),
+            (61, Entry::file_or_shared_anon),
+            (58, Entry::guard),
+            (57, Entry::uffd_wp),
+            (56, Entry::exclusive),
+            (55, Entry::soft_dirty),
+        ];
+        for (bit, flag) in flags {
+            for other in 0..64 {
+                assert_eq!(flag(Entry(1 << other)), bit == other, "{bit} {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_frame_needs_a_present_page_and_privilege() {
+        // (entry, frame, hidden)
+        let cases = [
+            (0x8000_0000_0001_2345, Some(0x1_2345), false),
+            (0x8180_0000_0001_2345, Some(0x1_2345), false),
+            (0x807f_ffff_ffff_ffff, Some(0x7f_ffff_ffff_ffff), false),
+            (0x8100_0000_0000_0000, None, true),
+            (0xa000_0000_0000_0000, None, true),
+            (0x4000_0000_0001_2345, None, false),
+            (0x0000_0000_0001_2345, None, false),
+            (0, None, false),
+        ];
+        for (bits, number, hidden) in cases {
+            let entry = Entry(bits);
+            assert_eq!(entry.frame().map(Frame::number), number, "{bits:x}");
+            assert_eq!(entry.frames_hidden(), hidden, "{bits:x}");
+        }
+    }
+
+    #[test]
+    fn offsets_count_eight_bytes_a_page() {
+        assert_eq!(file_offset(0, 4096), 0);
+        assert_eq!(file_offset(0x5000, 4096), 40);
+        assert_eq!(file_offset(0x5fff, 4096), 40);
+        assert_eq!(file_offset(0x8000, 16384), 16);
+        assert_eq!(file_offset(u64::MAX, 4096), ((1 << 52) - 1) * 8);
+        assert_eq!(file_offset(u64::MAX, 1), u64::MAX);
+        assert_eq!(file_offset(4096, 0), u64::MAX);
+    }
+
+    #[test]
+    fn entries_are_words_of_this_machine() {
+        let mut bytes = Vec::new();
+        bytes.extend(1_u64.to_ne_bytes());
+        bytes.extend((1_u64 << 63).to_ne_bytes());
+        bytes.extend([0xff; 3]);
+        let all: Vec<Entry> = entries(&bytes).collect();
+        assert_eq!(all, [Entry(1), Entry(1 << 63)]);
+        assert_eq!(entries(&[]).len(), 0);
+    }
+}

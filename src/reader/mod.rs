@@ -1,0 +1,268 @@
+//! Mechanisms that copy another process's memory, one file each, behind one trait.
+//!
+//! A reader knows how to make one pass over ranges; it does not know what is being
+//! measured, and nothing here looks at a clock.
+
+mod memcpy;
+mod proc_mem;
+mod ptrace;
+mod vmread;
+
+pub use memcpy::Memcpy;
+pub use proc_mem::{ProcMem, ProcSeek};
+pub use ptrace::Ptrace;
+pub use vmread::{BATCH_BYTES, Vmread, VmreadBatch};
+
+use crate::sys::remote::RemoteSpan;
+use crate::sys::{Errno, RemoteAddr};
+
+/// The readers of `bench`, by the names of the CSV's `method` column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// pread(2) on /proc/PID/mem.
+    Proc,
+    /// lseek(2) and read(2) on /proc/PID/mem.
+    ProcSeek,
+    /// process_vm_readv(2), one remote iovec a call.
+    Vmread,
+    /// process_vm_readv(2), many remote iovecs a call.
+    VmreadBatch,
+    /// PTRACE_PEEKDATA, a word a call.
+    Ptrace,
+    /// An in-process copy of the same bytes: the ceiling.
+    Memcpy,
+}
+
+impl Method {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Self; 6] = [
+        Self::Proc,
+        Self::ProcSeek,
+        Self::Vmread,
+        Self::VmreadBatch,
+        Self::Ptrace,
+        Self::Memcpy,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Proc => "proc",
+            Self::ProcSeek => "proc-seek",
+            Self::Vmread => "vmread",
+            Self::VmreadBatch => "vmread-batch",
+            Self::Ptrace => "ptrace",
+            Self::Memcpy => "memcpy",
+        }
+    }
+
+    /// The method of that name.
+    #[must_use]
+    pub fn from_name(name: &[u8]) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|method| method.name().as_bytes() == name)
+    }
+
+    /// Bytes of buffer it needs for this block size.
+    #[must_use]
+    pub fn buffer_bytes(self, block_bytes: usize) -> usize {
+        match self {
+            Self::VmreadBatch => block_bytes.max(BATCH_BYTES),
+            _ => block_bytes,
+        }
+    }
+}
+
+/// How a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Everything was read.
+    Complete,
+    /// A read returned nothing: the target is gone or its memory ends here.
+    Short,
+    /// A read failed.
+    Failed(Errno),
+}
+
+/// What a pass did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// Bytes copied.
+    pub bytes: u64,
+    /// How it ended.
+    pub end: End,
+    /// What the front of the buffer holds after the pass: the last block copied.
+    pub last: RemoteSpan,
+}
+
+impl Pass {
+    const NOTHING: Self = Self {
+        bytes: 0,
+        end: End::Complete,
+        last: RemoteSpan {
+            start: RemoteAddr(0),
+            len: 0,
+        },
+    };
+}
+
+/// Gets each block after it was copied; a timed pass has none.
+pub type Seen<'s> = Option<&'s mut dyn FnMut(RemoteAddr, &[u8])>;
+
+/// A mechanism that reads ranges of one target.
+///
+/// Dispatched once a pass; the loop over blocks inside is compiled for one mechanism.
+pub trait Reader {
+    /// Reads every span once, in blocks of at most `block_bytes`, through `buffer`
+    /// (at least [`Method::buffer_bytes`] long).
+    fn pass(
+        &mut self,
+        spans: &mut dyn Iterator<Item = RemoteSpan>,
+        block_bytes: usize,
+        buffer: &mut [u8],
+        seen: Seen<'_>,
+    ) -> Pass;
+}
+
+/// A reader that copies one block a call.
+pub trait BlockReader {
+    /// Copies into all of `block` from `start` on; fewer bytes if it ran into memory
+    /// that cannot be read.
+    ///
+    /// # Errors
+    /// The mechanism's own, when not even the first byte could be read.
+    fn read(&mut self, start: RemoteAddr, block: &mut [u8]) -> Result<usize, Errno>;
+}
+
+impl<R: BlockReader> Reader for R {
+    fn pass(
+        &mut self,
+        spans: &mut dyn Iterator<Item = RemoteSpan>,
+        block_bytes: usize,
+        buffer: &mut [u8],
+        mut seen: Seen<'_>,
+    ) -> Pass {
+        let mut pass = Pass::NOTHING;
+        for span in spans {
+            let end = span.start.plus(span.len);
+            let mut at = span.start;
+            while at < end {
+                let want = block_bytes.min((end.0 - at.0) as usize);
+                let got = match self.read(at, &mut buffer[..want]) {
+                    Ok(0) => {
+                        return Pass {
+                            end: End::Short,
+                            ..pass
+                        };
+                    }
+                    Ok(got) => got,
+                    Err(Errno::INTR) => continue,
+                    Err(errno) => {
+                        return Pass {
+                            end: End::Failed(errno),
+                            ..pass
+                        };
+                    }
+                };
+                // After fewer bytes than asked the next read starts where this one
+                // ended, and says why.
+                if let Some(seen) = &mut seen {
+                    seen(at, &buffer[..got]);
+                }
+                pass.bytes += got as u64;
+                pass.last = RemoteSpan {
+                    start: at,
+                    len: got as u64,
+                };
+                at = at.plus(got as u64);
+            }
+        }
+        pass
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    /// Memory that is `start as u8 + offset` and can be read up to `readable_end`.
+    struct Fake {
+        readable_end: u64,
+        calls: Vec<(u64, usize)>,
+        interrupt_once: bool,
+    }
+
+    impl BlockReader for Fake {
+        fn read(&mut self, start: RemoteAddr, block: &mut [u8]) -> Result<usize, Errno> {
+            if core::mem::take(&mut self.interrupt_once) {
+                return Err(Errno::INTR);
+            }
+            self.calls.push((start.0, block.len()));
+            let left = self.readable_end.saturating_sub(start.0) as usize;
+            if left == 0 {
+                return Err(Errno::IO);
+            }
+            let count = left.min(block.len());
+            for (offset, byte) in block[..count].iter_mut().enumerate() {
+                *byte = (start.0 as u8).wrapping_add(offset as u8);
+            }
+            Ok(count)
+        }
+    }
+
+    fn fake(readable_end: u64) -> Fake {
+        Fake {
+            readable_end,
+            calls: Vec::new(),
+            interrupt_once: false,
+        }
+    }
+
+    fn span(start: u64, len: u64) -> RemoteSpan {
+        RemoteSpan {
+            start: RemoteAddr(start),
+            len,
+        }
+    }
+
+    #[test]
+    fn a_block_that_does_not_divide_the_range_leaves_a_short_last_read() {
+        let mut reader = fake(1000);
+        let spans = [span(100, 40), span(200, 16)];
+        let mut seen = Vec::new();
+        let mut note = |at: RemoteAddr, block: &[u8]| seen.push((at.0, block.to_vec()));
+        let pass = reader.pass(&mut spans.into_iter(), 16, &mut [0; 16], Some(&mut note));
+        assert_eq!(reader.calls, [(100, 16), (116, 16), (132, 8), (200, 16)]);
+        assert_eq!(
+            (pass.bytes, pass.end, pass.last),
+            (56, End::Complete, span(200, 16))
+        );
+        assert_eq!(seen[2], (132, (132..140).collect()));
+    }
+
+    #[test]
+    fn after_a_partial_read_the_next_one_tells_the_errno() {
+        let mut reader = fake(120);
+        let pass = reader.pass(&mut [span(100, 64)].into_iter(), 32, &mut [0; 32], None);
+        assert_eq!(reader.calls, [(100, 32), (120, 32)]);
+        assert_eq!((pass.bytes, pass.end), (20, End::Failed(Errno::IO)));
+    }
+
+    #[test]
+    fn an_interrupted_read_is_made_again() {
+        let mut reader = fake(1000);
+        reader.interrupt_once = true;
+        let pass = reader.pass(&mut [span(0, 8)].into_iter(), 8, &mut [0; 8], None);
+        assert_eq!((pass.bytes, pass.end), (8, End::Complete));
+    }
+
+    #[test]
+    fn names_come_back() {
+        for method in Method::ALL {
+            assert_eq!(Method::from_name(method.name().as_bytes()), Some(method));
+        }
+        assert_eq!(Method::from_name(b"Proc"), None);
+    }
+}

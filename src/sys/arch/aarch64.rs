@@ -1,0 +1,63 @@
+//! aarch64. Numbers from include/uapi/asm-generic/unistd.h.
+
+use core::arch::asm;
+
+/// System-call numbers.
+pub(in crate::sys) mod nr {
+    pub(in crate::sys) const OPENAT: usize = 56;
+    pub(in crate::sys) const EXIT_GROUP: usize = 94;
+    pub(in crate::sys) const CLOCK_GETTIME: usize = 113;
+    pub(in crate::sys) const PTRACE: usize = 117;
+    pub(in crate::sys) const RT_SIGACTION: usize = 134;
+    pub(in crate::sys) const GETRUSAGE: usize = 165;
+    pub(in crate::sys) const GETCPU: usize = 168;
+    pub(in crate::sys) const CLONE: usize = 220;
+    pub(in crate::sys) const PROCESS_VM_READV: usize = 270;
+}
+
+/// The vDSO's clock (arch/arm64/kernel/vdso/vdso.lds.S).
+pub(in crate::sys) const VDSO_CLOCK_GETTIME: &[u8] = b"__kernel_clock_gettime";
+
+/// One system call.
+///
+/// # Safety
+/// The arguments must be valid for that call: see syscall(2) and the call's own page.
+#[inline(always)]
+pub(in crate::sys) unsafe fn syscall6(
+    number: usize,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> isize {
+    let result: isize;
+    // SAFETY: SYSCALL; the caller vouches for the arguments. No `nomem`: the kernel may
+    // write through them. No `readonly` for the same reason.
+    unsafe {
+        asm!(
+            "svc 0", // number in x8, result in x0; every other register is preserved
+            in("x8") number,
+            inlateout("x0") a => result,
+            in("x1") b,
+            in("x2") c,
+            in("x3") d,
+            in("x4") e,
+            in("x5") f,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// arm64 kernels return from handlers through the vDSO when no restorer is given
+/// (arch/arm64/kernel/signal.c, `setup_return`).
+pub(in crate::sys) fn signal_return() -> usize {
+    0
+}
+
+/// aarch64 has no instruction that tells.
+pub(in crate::sys) fn hypervisor_signature() -> Option<[u8; 12]> {
+    None
+}

@@ -1,0 +1,88 @@
+//! x86_64. Numbers from arch/x86/entry/syscalls/syscall_64.tbl.
+
+use core::arch::{asm, global_asm, x86_64::__cpuid};
+
+/// System-call numbers.
+pub(in crate::sys) mod nr {
+    pub(in crate::sys) const RT_SIGACTION: usize = 13;
+    pub(in crate::sys) const CLONE: usize = 56;
+    pub(in crate::sys) const GETRUSAGE: usize = 98;
+    pub(in crate::sys) const PTRACE: usize = 101;
+    pub(in crate::sys) const CLOCK_GETTIME: usize = 228;
+    pub(in crate::sys) const EXIT_GROUP: usize = 231;
+    pub(in crate::sys) const OPENAT: usize = 257;
+    pub(in crate::sys) const GETCPU: usize = 309;
+    pub(in crate::sys) const PROCESS_VM_READV: usize = 310;
+}
+
+/// The vDSO's clock (arch/x86/entry/vdso/vdso.lds.S).
+pub(in crate::sys) const VDSO_CLOCK_GETTIME: &[u8] = b"__vdso_clock_gettime";
+
+/// One system call.
+///
+/// # Safety
+/// The arguments must be valid for that call: see syscall(2) and the call's own page.
+#[inline(always)]
+pub(in crate::sys) unsafe fn syscall6(
+    number: usize,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> isize {
+    let result: isize;
+    // SAFETY: SYSCALL; the caller vouches for the arguments. No `nomem`: the kernel may
+    // write through them. No `readonly` for the same reason.
+    unsafe {
+        asm!(
+            "syscall", // number in rax, result in rax; clobbers rcx (rip) and r11 (flags)
+            inlateout("rax") number => result,
+            in("rdi") a,
+            in("rsi") b,
+            in("rdx") c,
+            in("r10") d,
+            in("r8") e,
+            in("r9") f,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+global_asm!(
+    ".balign 16",
+    "cowitness_signal_return:",
+    "mov eax, 15", // rt_sigreturn; the frame lies at rsp, where the kernel put it
+    "syscall",     // does not return
+    "ud2",         // and if it did, stop here
+);
+
+unsafe extern "C" {
+    fn cowitness_signal_return();
+}
+
+/// x86_64 kernels insist on a restorer from user space (sigaction(2), SA_RESTORER).
+pub(in crate::sys) fn signal_return() -> usize {
+    cowitness_signal_return as *const () as usize
+}
+
+/// The twelve bytes of CPUID leaf 0x4000_0000, when the hypervisor bit is set.
+///
+/// Source: Intel SDM on CPUID.1:ECX[31]; the leaf is a convention of all hypervisors
+/// (Linux arch/x86/include/asm/processor.h, `hypervisor_cpuid_base`).
+pub(in crate::sys) fn hypervisor_signature() -> Option<[u8; 12]> {
+    const HYPERVISOR_PRESENT: u32 = 1 << 31;
+    if __cpuid(1).ecx & HYPERVISOR_PRESENT == 0 {
+        return None;
+    }
+    let leaf = __cpuid(0x4000_0000);
+    let mut signature = [0; 12];
+    signature[0..4].copy_from_slice(&leaf.ebx.to_le_bytes());
+    signature[4..8].copy_from_slice(&leaf.ecx.to_le_bytes());
+    signature[8..12].copy_from_slice(&leaf.edx.to_le_bytes());
+    Some(signature)
+}

@@ -1,0 +1,137 @@
+//! Reading files of the kernel: small ones whole, large ones in pieces, paths of /proc.
+
+use super::arch::{nr, syscall6};
+use super::{Errno, check};
+use crate::emit::text::{Full, Text};
+use core::ffi::CStr;
+use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use rustix::fs::OFlags;
+use rustix::io::{pread, read, retry_on_intr};
+
+/// A process, as a path of /proc names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Process {
+    /// `/proc/self`.
+    Myself,
+    /// `/proc/PID`.
+    Id(i32),
+}
+
+/// Opens `/proc/<process>/<file>` for reading.
+///
+/// # Errors
+/// As open(2); `ENAMETOOLONG` if `file` is longer than the appliance ever needs.
+pub fn open_proc(process: Process, file: &str) -> Result<OwnedFd, Errno> {
+    let mut path = Text::new();
+    path.add("/proc/");
+    match process {
+        Process::Myself => path.add("self"),
+        Process::Id(pid) => path.signed(pid.into()),
+    };
+    let path = path.add("/").add(file).add("\0").read();
+    let path = path.map_err(|Full| Errno::NAMETOOLONG)?;
+    let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
+    open(path)
+}
+
+/// Opens a file for reading, not to be inherited over exec.
+///
+/// # Errors
+/// As open(2).
+pub fn open(path: &CStr) -> Result<OwnedFd, Errno> {
+    retry_on_intr(|| {
+        let flags = (OFlags::RDONLY | OFlags::CLOEXEC).bits() as usize;
+        let at = path.as_ptr() as usize;
+        // SAFETY: SYSCALL; the kernel reads the C string at `at`.
+        let opened = unsafe { syscall6(nr::OPENAT, AT_FDCWD, at, flags, 0, 0, 0) };
+        // A descriptor is never negative. Saying so keeps the compiler from adding the
+        // check, and two kilobytes of code for its message, that rustix' own `open` has.
+        let descriptor = check(opened)? as i32 & i32::MAX;
+        // SAFETY: fresh from the kernel, so nobody else owns it.
+        Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+    })
+}
+
+/// Paths are relative to the working folder (include/uapi/linux/fcntl.h).
+const AT_FDCWD: usize = (-100isize).cast_unsigned();
+
+/// The whole of a small file, in `buffer`.
+///
+/// # Errors
+/// As open(2) and read(2); `EFBIG` if the file is larger than `buffer`, so that a cut
+/// is never taken for the whole.
+pub fn read_whole<'b>(path: &CStr, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
+    let file = open(path)?;
+    read_to_end(file.as_fd(), buffer)
+}
+
+/// As [`read_whole`], for `/proc/<process>/<file>`.
+///
+/// # Errors
+/// As [`read_whole`].
+pub fn read_proc<'b>(
+    process: Process,
+    file: &str,
+    buffer: &'b mut [u8],
+) -> Result<&'b [u8], Errno> {
+    let file = open_proc(process, file)?;
+    read_to_end(file.as_fd(), buffer)
+}
+
+fn read_to_end<'b>(file: BorrowedFd<'_>, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
+    let mut used = 0;
+    loop {
+        let Some(space) = buffer.get_mut(used..).filter(|space| !space.is_empty()) else {
+            return Err(Errno::FBIG);
+        };
+        match retry_on_intr(|| read(file, &mut *space))? {
+            0 => return Ok(&buffer[..used]),
+            count => used += count,
+        }
+    }
+}
+
+/// Reads the next piece of a file; 0 at its end.
+///
+/// # Errors
+/// As read(2), never `EINTR`.
+pub fn read_next(file: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize, Errno> {
+    retry_on_intr(|| read(file, &mut *buffer))
+}
+
+/// Fills `buffer` from `offset` on; fewer bytes only at the end of the file.
+///
+/// # Errors
+/// As pread(2), never `EINTR`.
+pub fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
+    let mut used = 0;
+    while used < buffer.len() {
+        let space = &mut buffer[used..];
+        match retry_on_intr(|| pread(file, &mut *space, offset + used as u64))? {
+            0 => break,
+            count => used += count,
+        }
+    }
+    Ok(used)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_larger_than_the_buffer_is_an_error_not_a_cut() {
+        let mut buffer = [0; 4];
+        assert_eq!(
+            read_proc(Process::Myself, "status", &mut buffer),
+            Err(Errno::FBIG)
+        );
+    }
+
+    #[test]
+    fn a_missing_file_names_its_errno() {
+        let mut buffer = [0; 4];
+        let missing = read_whole(c"/nonexistent/file", &mut buffer);
+        assert_eq!(missing, Err(Errno::NOENT));
+    }
+}

@@ -1,0 +1,141 @@
+//! Processes: fork without a libc, children that cannot outlive us, fault counters.
+
+use super::arch::{nr, syscall6};
+use super::{Errno, check};
+use rustix::io::retry_on_intr;
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process,
+    set_parent_process_death_signal, waitpid,
+};
+
+/// Which side of [`fork`] we are on.
+pub enum Side {
+    /// The process that called.
+    Parent(Child),
+    /// The new process.
+    Child,
+}
+
+/// A copy of this process that is killed when its parent dies.
+///
+/// C form: `clone(SIGCHLD)` and, in the child, `prctl(PR_SET_PDEATHSIG, SIGKILL)`;
+/// clone(2), prctl(2). The child comes back only if its parent is still the one that
+/// forked it, so the gap between the two calls is closed.
+///
+/// # Errors
+/// `EAGAIN` (process limit), `ENOMEM`.
+pub fn fork() -> Result<Side, Errno> {
+    const SIGCHLD: usize = 17;
+    let parent = getpid();
+    // SAFETY: SYSCALL; without CLONE_VM the child has its own copy of everything, and
+    // SINGLE: no lock can be held by a thread that the child does not have.
+    let raw = check(unsafe { syscall6(nr::CLONE, SIGCHLD, 0, 0, 0, 0, 0) })?;
+    let Some(pid) = i32::try_from(raw).ok().and_then(Pid::from_raw) else {
+        if set_parent_process_death_signal(Some(Signal::KILL)).is_err() || getppid() != Some(parent)
+        {
+            exit(1);
+        }
+        return Ok(Side::Child);
+    };
+    Ok(Side::Parent(Child { pid }))
+}
+
+/// A child that is killed and reaped when this value goes.
+#[derive(Debug)]
+pub struct Child {
+    pid: Pid,
+}
+
+impl Child {
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// Waits until the child is in a ptrace or job-control stop.
+    ///
+    /// # Errors
+    /// `ESRCH` if it ended instead; as waitpid(2).
+    pub(super) fn wait_for_stop(&self) -> Result<(), Errno> {
+        match self.wait(WaitOptions::UNTRACED)? {
+            status if status.stopped() => Ok(()),
+            _ => Err(Errno::SRCH),
+        }
+    }
+
+    fn wait(&self, options: WaitOptions) -> Result<WaitStatus, Errno> {
+        let (_, status) =
+            retry_on_intr(|| waitpid(Some(self.pid), options))?.ok_or(Errno::CHILD)?;
+        Ok(status)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // ESRCH is impossible before the wait; ECHILD means it is reaped already.
+        let _ = kill_process(self.pid, Signal::KILL);
+        while let Ok(status) = self.wait(WaitOptions::empty()) {
+            if status.exited() || status.signaled() {
+                break;
+            }
+        }
+    }
+}
+
+/// Ends this process at once. _exit(2).
+pub fn exit(status: i32) -> ! {
+    loop {
+        // SAFETY: SYSCALL; does not return.
+        unsafe {
+            syscall6(
+                nr::EXIT_GROUP,
+                status.cast_unsigned() as usize,
+                0,
+                0,
+                0,
+                0,
+                0,
+            );
+        }
+    }
+}
+
+/// Page faults charged to a process since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Faults served without I/O.
+    pub minor: u64,
+    /// Faults that waited for I/O.
+    pub major: u64,
+}
+
+/// What has been charged to this process. C form: `getrusage(RUSAGE_SELF, &usage)`,
+/// getrusage(2); it cannot fail with these arguments.
+#[must_use]
+pub fn own_faults() -> Faults {
+    /// `struct rusage`: two timevals, then fourteen longs, of which these are 4 and 5.
+    #[repr(C)]
+    struct Usage {
+        times_and_sizes: [u64; 8],
+        minor: u64,
+        major: u64,
+        rest: [u64; 8],
+    }
+    let mut usage = Usage {
+        times_and_sizes: [0; 8],
+        minor: 0,
+        major: 0,
+        rest: [0; 8],
+    };
+    const RUSAGE_SELF: usize = 0;
+    let at = (&raw mut usage) as usize;
+    // SAFETY: SYSCALL; the kernel writes one `struct rusage` (18 words) into `usage`.
+    unsafe {
+        syscall6(nr::GETRUSAGE, RUSAGE_SELF, at, 0, 0, 0, 0);
+    }
+    Faults {
+        minor: usage.minor,
+        major: usage.major,
+    }
+}

@@ -1,0 +1,141 @@
+//! Private anonymous memory that the appliance owns: tables, buffers, arenas.
+
+use super::Errno;
+use core::ffi::c_void;
+use core::ops::Range;
+use core::ptr::NonNull;
+use core::slice;
+use rustix::mm::{
+    Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap,
+};
+
+/// An anonymous private mapping, readable and writable, zero until written.
+#[derive(Debug)]
+pub struct Region {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+impl Region {
+    /// Maps `len` bytes (rounded up to pages by the kernel). mmap(2).
+    ///
+    /// # Errors
+    /// `ENOMEM` (no address space, or overcommit refuses), `EINVAL` if `len` is 0.
+    pub fn new(len: usize) -> Result<Self, Errno> {
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing.
+        let base = unsafe { mmap_anonymous(core::ptr::null_mut(), len, prot, MapFlags::PRIVATE) }?;
+        let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
+        Ok(Self { base, len })
+    }
+
+    /// As [`new`](Self::new), but children do not get it (MADV_DONTFORK): what the
+    /// measuring side writes after a fork costs no copy-on-write fault.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn unshared(len: usize) -> Result<Self, Errno> {
+        let region = Self::new(len)?;
+        region.advise(0..len, Advice::LinuxDontFork)?;
+        Ok(region)
+    }
+
+    /// Where it starts in this process.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.base.as_ptr() as usize
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: OWNED; readable and writable over its whole length, which only
+        // `segments` changes, and that module never calls this.
+        unsafe { slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
+    }
+
+    /// Its bytes as 64-bit words; a tail shorter than a word is left out.
+    #[must_use]
+    pub fn words_mut(&mut self) -> &mut [u64] {
+        // SAFETY: as `bytes_mut`; a mapping is page-aligned, and any bits are a u64.
+        unsafe { slice::from_raw_parts_mut(self.base.as_ptr().cast(), self.len / 8) }
+    }
+
+    /// Writes one byte to each page, so that later use of the region never faults.
+    pub fn touch(&mut self, page_bytes: usize) {
+        for page in self.bytes_mut().chunks_mut(page_bytes) {
+            // A volatile store: nothing reads these zeros, yet they must happen.
+            // SAFETY: `page` is a non-empty exclusive slice.
+            unsafe { page.as_mut_ptr().write_volatile(0) };
+        }
+    }
+
+    /// Gives advice about a range. madvise(2).
+    pub(super) fn advise(&self, range: Range<usize>, advice: Advice) -> Result<(), Errno> {
+        let (at, len) = self.part(range);
+        // SAFETY: OWNED, and none of the advice used here discards data.
+        unsafe { madvise(at, len, advice) }
+    }
+
+    /// Makes a range inaccessible (PROT_NONE). The caller never touches it again.
+    pub(super) fn seal(&self, range: Range<usize>) -> Result<(), Errno> {
+        let (at, len) = self.part(range);
+        // SAFETY: OWNED; `segments` hands out no reference into a sealed range.
+        unsafe { mprotect(at, len, MprotectFlags::empty()) }
+    }
+
+    /// Unmaps a range. The caller never touches it again.
+    pub(super) fn punch(&self, range: Range<usize>) -> Result<(), Errno> {
+        let (at, len) = self.part(range);
+        // SAFETY: OWNED; `segments` hands out no reference into a punched range.
+        unsafe { munmap(at, len) }
+    }
+
+    /// A range's bytes, which must not have been sealed or punched.
+    pub(super) fn slice(&self, range: Range<usize>) -> &[u8] {
+        let (at, len) = self.part(range);
+        // SAFETY: OWNED and within the mapping; the caller vouches for accessibility.
+        unsafe { slice::from_raw_parts(at.cast_const().cast(), len) }
+    }
+
+    /// As [`slice`](Self::slice), exclusive.
+    pub(super) fn slice_mut(&mut self, range: Range<usize>) -> &mut [u8] {
+        let (at, len) = self.part(range);
+        // SAFETY: as `slice`, and `self` is borrowed exclusively.
+        unsafe { slice::from_raw_parts_mut(at.cast(), len) }
+    }
+
+    fn part(&self, range: Range<usize>) -> (*mut c_void, usize) {
+        assert!(range.start <= range.end && range.end <= self.len);
+        // SAFETY: the assertion keeps the offset within the mapping.
+        let at = unsafe { self.base.as_ptr().add(range.start) };
+        (at.cast(), range.len())
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: OWNED; no reference into it can outlive `self`.
+        let result = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+        debug_assert!(result.is_ok());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_as_zeros_and_keeps_what_is_written() {
+        let mut region = Region::unshared(10_000).unwrap();
+        region.touch(4096);
+        assert!(region.bytes_mut().iter().all(|&byte| byte == 0));
+        region.words_mut()[1249] = 7;
+        assert_eq!(region.bytes_mut()[9992..], 7u64.to_le_bytes());
+    }
+
+    #[test]
+    fn no_bytes_is_an_error() {
+        assert_eq!(Region::new(0).err(), Some(Errno::INVAL));
+    }
+}

@@ -1,0 +1,61 @@
+//! Memory of another process: addresses that cannot be dereferenced here, and
+//! process_vm_readv(2), which rustix lacks.
+
+use super::arch::{nr, syscall6};
+use super::{Errno, check};
+
+/// An address in another process (or in ours, seen as another would see it).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct RemoteAddr(pub u64);
+
+impl RemoteAddr {
+    /// The address `bytes` further up; wraps like the hardware's arithmetic.
+    #[must_use]
+    pub const fn plus(self, bytes: u64) -> Self {
+        Self(self.0.wrapping_add(bytes))
+    }
+}
+
+/// A range of remote memory, laid out as `struct iovec` (readv(2)) on 64-bit Linux.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct RemoteSpan {
+    /// Its first byte.
+    pub start: RemoteAddr,
+    /// How many bytes.
+    pub len: u64,
+}
+
+/// The most spans one call takes (`UIO_MAXIOV`, include/uapi/linux/uio.h).
+pub const SPANS_PER_CALL: usize = 1024;
+
+/// Copies `spans` of process `pid` one after the other into `local`.
+///
+/// C form: `process_vm_readv(pid, &local, 1, remote, count, 0)`. The result is the
+/// number of bytes copied: fewer than asked if it ran into memory that cannot be read.
+///
+/// # Errors
+/// `EFAULT` (the first byte already cannot be read), `EPERM`, `ESRCH`, `ENOMEM`,
+/// `EINVAL` (more than [`SPANS_PER_CALL`] spans).
+#[inline]
+pub fn process_vm_readv(pid: i32, local: &mut [u8], spans: &[RemoteSpan]) -> Result<usize, Errno> {
+    let local = RemoteSpan {
+        start: RemoteAddr(local.as_mut_ptr() as u64),
+        len: local.len() as u64,
+    };
+    // SAFETY: SYSCALL; the kernel reads both arrays and writes at most `local.len`
+    // bytes at `local.start`, an exclusive slice. `pid` and addresses are only numbers.
+    let result = unsafe {
+        syscall6(
+            nr::PROCESS_VM_READV,
+            pid.cast_unsigned() as usize,
+            (&raw const local) as usize,
+            1,
+            spans.as_ptr() as usize,
+            spans.len(),
+            0,
+        )
+    };
+    check(result)
+}

@@ -1,0 +1,287 @@
+//! Memory cut into readable segments with gaps between them.
+//!
+//! The gaps are alternately PROT_NONE and unmapped, beginning with PROT_NONE; a sealed
+//! margin on either side keeps the kernel from merging the first or last segment with a
+//! neighbour's VMA. Safe code reaches the segments only, never a gap.
+
+use super::remote::RemoteSpan;
+use super::{Errno, Region, RemoteAddr};
+use core::ops::Range;
+use rustix::mm::Advice;
+
+/// How an arena is cut. All sizes are multiples of the page size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Readable segments; at least one.
+    pub segments: usize,
+    /// Bytes in each.
+    pub segment_bytes: usize,
+    /// Bytes between two of them; 0 if there is only one.
+    pub gap_bytes: usize,
+}
+
+impl Shape {
+    /// Bytes that can be read.
+    #[must_use]
+    pub const fn readable_bytes(&self) -> usize {
+        self.segments * self.segment_bytes
+    }
+
+    /// From the first byte of the first segment to the last byte of the last.
+    #[must_use]
+    pub const fn span_bytes(&self) -> usize {
+        self.readable_bytes() + (self.segments - 1) * self.gap_bytes
+    }
+
+    /// VMAs it makes: the segments and the PROT_NONE gaps.
+    #[must_use]
+    pub const fn vmas(&self) -> usize {
+        self.segments + self.segments / 2
+    }
+
+    /// Where segment `index` lies, from the first byte of the first segment.
+    #[must_use]
+    pub const fn segment(&self, index: usize) -> Range<usize> {
+        let start = index * (self.segment_bytes + self.gap_bytes);
+        start..start + self.segment_bytes
+    }
+}
+
+/// What backs the pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// Single pages only (MADV_NOHUGEPAGE).
+    Small,
+    /// Huge pages of this many bytes where the kernel gives them (MADV_HUGEPAGE); the
+    /// first segment is aligned to it.
+    Huge(usize),
+}
+
+/// Private anonymous memory of a certain [`Shape`].
+#[derive(Debug)]
+pub struct Segments {
+    region: Region,
+    /// Offset of the first segment in the region.
+    first: usize,
+    shape: Shape,
+}
+
+impl Segments {
+    /// Maps and cuts; nothing is populated yet.
+    ///
+    /// # Errors
+    /// `ENOMEM`: no address space, overcommit refuses, or vm.max_map_count is reached;
+    /// `EINVAL`: this kernel has no transparent huge pages to advise for.
+    pub fn map(shape: Shape, backing: Backing, page_bytes: usize) -> Result<Self, Errno> {
+        let align = match backing {
+            Backing::Small => page_bytes,
+            Backing::Huge(bytes) => bytes,
+        };
+        let span = shape.span_bytes();
+        let len = span
+            .checked_add(2 * page_bytes + align)
+            .ok_or(Errno::NOMEM)?;
+        let region = Region::new(len)?;
+        let first = (region.address() + page_bytes).next_multiple_of(align) - region.address();
+        match backing {
+            Backing::Huge(_) => region.advise(0..len, Advice::LinuxHugepage)?,
+            // EINVAL: a kernel without huge pages has only small ones.
+            Backing::Small => match region.advise(0..len, Advice::LinuxNoHugepage) {
+                Ok(()) | Err(Errno::INVAL) => {}
+                Err(errno) => return Err(errno),
+            },
+        }
+        let segments = Self {
+            region,
+            first,
+            shape,
+        };
+        segments.cut(len)?;
+        Ok(segments)
+    }
+
+    fn cut(&self, len: usize) -> Result<(), Errno> {
+        self.region.seal(0..self.first)?;
+        self.region
+            .seal(self.first + self.shape.span_bytes()..len)?;
+        for index in 1..self.shape.segments {
+            let end = self.first + self.shape.segment(index).start;
+            let gap = end - self.shape.gap_bytes..end;
+            if index % 2 == 1 {
+                self.region.seal(gap)?;
+            } else {
+                self.region.punch(gap)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How it is cut.
+    #[must_use]
+    pub const fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Addresses from the first byte of the first segment to past the last.
+    #[must_use]
+    pub fn range(&self) -> Range<RemoteAddr> {
+        let start = self.address(0);
+        start..start.plus(self.shape.span_bytes() as u64)
+    }
+
+    /// Where segment `index` starts, here and in every child forked since.
+    #[must_use]
+    pub fn address(&self, index: usize) -> RemoteAddr {
+        let offset = self.first + self.shape.segment(index).start;
+        RemoteAddr((self.region.address() + offset) as u64)
+    }
+
+    /// The bytes of segment `index`.
+    #[must_use]
+    pub fn segment(&self, index: usize) -> &[u8] {
+        self.region.slice(self.within(index))
+    }
+
+    /// The bytes of segment `index`, to be written.
+    #[must_use]
+    pub fn segment_mut(&mut self, index: usize) -> &mut [u8] {
+        let range = self.within(index);
+        self.region.slice_mut(range)
+    }
+
+    /// The segments as spans, in order of address.
+    pub fn spans(&self) -> impl Iterator<Item = RemoteSpan> + Clone {
+        (0..self.shape.segments).map(|index| RemoteSpan {
+            start: self.address(index),
+            len: self.shape.segment_bytes as u64,
+        })
+    }
+
+    /// `len` bytes at `start`, if they lie within one segment.
+    #[inline]
+    #[must_use]
+    pub fn bytes_at(&self, start: RemoteAddr, len: usize) -> Option<&[u8]> {
+        let offset = start.0.checked_sub(self.address(0).0)? as usize;
+        let index = if self.shape.segments == 1 {
+            0
+        } else {
+            offset / (self.shape.segment_bytes + self.shape.gap_bytes)
+        };
+        if index >= self.shape.segments {
+            return None;
+        }
+        let within = offset - self.shape.segment(index).start;
+        self.segment(index).get(within..within.checked_add(len)?)
+    }
+
+    fn within(&self, index: usize) -> Range<usize> {
+        assert!(index < self.shape.segments);
+        let segment = self.shape.segment(index);
+        self.first + segment.start..self.first + segment.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::String;
+    use std::vec::Vec;
+
+    const PAGE: usize = 4096;
+
+    /// (start, end, perms) of the VMAs in a range, from /proc/self/maps.
+    fn vmas(range: &Range<RemoteAddr>) -> Vec<(u64, u64, String)> {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let parse = |line: &str| {
+            let (range, rest) = line.split_once(' ')?;
+            let (start, end) = range.split_once('-')?;
+            let start = u64::from_str_radix(start, 16).ok()?;
+            let end = u64::from_str_radix(end, 16).ok()?;
+            Some((start, end, rest[..4].into()))
+        };
+        let all = maps.lines().filter_map(parse);
+        all.filter(|vma| vma.0 < range.end.0 && vma.1 > range.start.0)
+            .collect()
+    }
+
+    #[test]
+    fn gaps_are_sealed_and_unmapped_in_turn() {
+        let shape = Shape {
+            segments: 4,
+            segment_bytes: 16 * PAGE,
+            gap_bytes: 4 * PAGE,
+        };
+        let arena = Segments::map(shape, Backing::Small, PAGE).unwrap();
+        let at = |pages: u64| arena.address(0).0 + pages * PAGE as u64;
+        let want = [
+            (at(0), at(16), "rw-p".into()),
+            (at(16), at(20), "---p".into()),
+            (at(20), at(36), "rw-p".into()),
+            // 36..40 is a hole
+            (at(40), at(56), "rw-p".into()),
+            (at(56), at(60), "---p".into()),
+            (at(60), at(76), "rw-p".into()),
+        ];
+        assert_eq!(vmas(&arena.range()), want);
+        assert_eq!(shape.vmas(), want.len());
+    }
+
+    #[test]
+    fn a_single_segment_is_one_vma_aligned_as_asked() {
+        let shape = Shape {
+            segments: 1,
+            segment_bytes: 1 << 22,
+            gap_bytes: 0,
+        };
+        let arena = Segments::map(shape, Backing::Huge(1 << 21), PAGE).unwrap();
+        assert_eq!(arena.address(0).0 % (1 << 21), 0);
+        let range = arena.range();
+        assert_eq!(vmas(&range), [(range.start.0, range.end.0, "rw-p".into())]);
+    }
+
+    #[test]
+    fn segments_hold_what_is_written_to_them() {
+        let shape = Shape {
+            segments: 3,
+            segment_bytes: PAGE,
+            gap_bytes: PAGE,
+        };
+        let mut arena = Segments::map(shape, Backing::Small, PAGE).unwrap();
+        for index in 0..3 {
+            arena.segment_mut(index).fill(index as u8 + 1);
+        }
+        for index in 0..3 {
+            assert!(
+                arena
+                    .segment(index)
+                    .iter()
+                    .all(|&byte| byte == index as u8 + 1)
+            );
+        }
+    }
+
+    #[test]
+    fn bytes_are_found_by_address_and_never_in_a_gap() {
+        let shape = Shape {
+            segments: 3,
+            segment_bytes: 2 * PAGE,
+            gap_bytes: PAGE,
+        };
+        let mut arena = Segments::map(shape, Backing::Small, PAGE).unwrap();
+        arena.segment_mut(1).fill(9);
+        let first = arena.address(0);
+        let at = |bytes: usize| first.plus(bytes as u64);
+        assert_eq!(arena.bytes_at(at(3 * PAGE + 5), 4), Some(&[9; 4][..]));
+        assert!(arena.bytes_at(at(5 * PAGE - 4), 4).is_some());
+        for (offset, len) in [
+            (5 * PAGE - 4, 5),
+            (2 * PAGE, 1),
+            (8 * PAGE, 1),
+            (99 * PAGE, 1),
+        ] {
+            assert_eq!(arena.bytes_at(at(offset), len), None, "{offset}");
+        }
+        assert_eq!(arena.bytes_at(RemoteAddr(first.0 - 1), 1), None);
+        assert_eq!(arena.bytes_at(first, usize::MAX), None);
+    }
+}

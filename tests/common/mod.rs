@@ -1,0 +1,143 @@
+//! Running the shipped binary, and reading its CSV with other people's code.
+#![allow(
+    dead_code,
+    reason = "each test program is compiled with this module and uses a part of it"
+)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+/// The binary under test.
+pub const BINARY: &str = env!("CARGO_BIN_EXE_cowitness");
+
+/// A run that ends by itself, with nothing on standard input.
+pub fn run(args: &str) -> Output {
+    command(args).output().expect("the binary starts")
+}
+
+/// The command for a run; `args` are separated by blanks.
+pub fn command(args: &str) -> Command {
+    let mut command = Command::new(BINARY);
+    command
+        .args(args.split_ascii_whitespace())
+        .stdin(Stdio::null());
+    command
+}
+
+/// As [`command`], as the user `nobody`. `None`, with a word about it, unless we are root.
+pub fn command_as_nobody(args: &str) -> Option<Command> {
+    const NOBODY: u32 = 65534;
+    if !is_root() {
+        eprintln!("skipped: only root can become nobody");
+        return None;
+    }
+    // The build folder may be closed to others; a copy in the temporary folder is not.
+    static COPY: OnceLock<PathBuf> = OnceLock::new();
+    let copy = COPY.get_or_init(|| {
+        let name = format!("cowitness-test-{}", std::process::id());
+        let copy = std::env::temp_dir().join(name);
+        fs::copy(BINARY, &copy).expect("the binary can be copied");
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).expect("mode is set");
+        copy
+    });
+    let mut command = Command::new(copy);
+    command
+        .args(args.split_ascii_whitespace())
+        .stdin(Stdio::null());
+    command.uid(NOBODY).gid(NOBODY).current_dir("/");
+    Some(command)
+}
+
+/// Whether the effective user is root.
+pub fn is_root() -> bool {
+    field("/proc/self/status", "Uid:").nth(1).as_deref() == Some("0")
+}
+
+/// The words behind `name` in a file of /proc.
+pub fn field(path: &str, name: &str) -> impl Iterator<Item = String> + use<> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let words: Vec<String> = line
+        .unwrap_or("")
+        .split_whitespace()
+        .map(Into::into)
+        .collect();
+    words.into_iter()
+}
+
+/// (major, minor) of the running kernel.
+pub fn kernel() -> (u32, u32) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a Linux kernel");
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    let mut next = || {
+        numbers
+            .next()
+            .and_then(Result::ok)
+            .expect("a version number")
+    };
+    (next(), next())
+}
+
+/// Whether process_vm_readv unshares what fork shared: since Linux 5.19 (commit
+/// a7f226604170, FAULT_FLAG_UNSHARE).
+pub fn vmread_splits() -> bool {
+    kernel() >= (5, 19)
+}
+
+/// One row, by column name.
+pub type Row = BTreeMap<String, String>;
+
+/// A whole stream: notes by key, and rows.
+pub struct Stream {
+    /// `#key=value` lines.
+    pub notes: BTreeMap<String, String>,
+    /// In the order written.
+    pub rows: Vec<Row>,
+}
+
+/// Reads a stream, checking its frame: magic, announced rows, count, CRC-32.
+pub fn whole_stream(text: &str) -> Stream {
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("#cowitness 1"));
+    let notes: BTreeMap<String, String> = text
+        .lines()
+        .skip(1)
+        .take_while(|line| line.starts_with('#'))
+        .map(|line| line[1..].split_once('=').expect("a note has a value"))
+        .map(|(key, value)| (key.into(), value.into()))
+        .collect();
+    let from = text.find("record,").expect("a header");
+    let to = text.rfind("#end ").expect("an end");
+    let body = &text[from..to];
+    let rows = rows(body);
+    assert_eq!(notes["rows"], rows.len().to_string());
+    let crc = crc32fast::hash(body.as_bytes());
+    let end = format!("#end rows={} crc32={crc:08x}\n", rows.len());
+    assert_eq!(&text[to..], end);
+    Stream { notes, rows }
+}
+
+/// The rows below a header line.
+pub fn rows(body: &str) -> Vec<Row> {
+    let mut reader = csv::Reader::from_reader(body.as_bytes());
+    let rows: Result<Vec<Row>, _> = reader.deserialize().collect();
+    rows.expect("rows have the header's columns")
+}
+
+/// Standard output of a run that ended well.
+pub fn stdout(output: &Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {stderr}", output.status);
+    String::from_utf8(output.stdout.clone()).expect("CSV is UTF-8")
+}
+
+/// A column as a number; `None` where it is empty.
+pub fn number(row: &Row, column: &str) -> Option<i64> {
+    let text = &row[column];
+    (!text.is_empty()).then(|| text.parse().expect("a number"))
+}

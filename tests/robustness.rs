@@ -1,0 +1,249 @@
+//! What happens when something is wrong: bad input, no memory, a closed pipe, a signal.
+
+mod common;
+
+use common::{BINARY, command, run};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Each of these runs nothing, exits 2, and names the word and what is allowed.
+#[test]
+fn senseless_command_lines_exit_2_with_one_line_and_the_usage() {
+    let cases = [
+        (
+            "",
+            "no command given; commands are bench, env",
+            "cowitness <command> [options]",
+        ),
+        (
+            "bunch",
+            "unknown command 'bunch'; commands are bench, env",
+            "cowitness <command> [options]",
+        ),
+        (
+            "bench --mib 3",
+            "unknown option '--mib'; --help lists the options",
+            "cowitness bench [options]",
+        ),
+        (
+            "bench --mb",
+            "--mb needs a value: N",
+            "cowitness bench [options]",
+        ),
+        (
+            "bench --mb 0",
+            "--mb '0': must be 1 to 1048576 (MiB)",
+            "cowitness bench [options]",
+        ),
+        (
+            "bench --repeats 0",
+            "--repeats '0': must be 1 to 10000",
+            "cowitness bench [options]",
+        ),
+        (
+            "bench --quiet=1",
+            "'--quiet=1': this option takes no value",
+            "cowitness bench [options]",
+        ),
+        (
+            "bench fast",
+            "stray word 'fast'; options start with --",
+            "cowitness bench [options]",
+        ),
+        (
+            "env --mb 3",
+            "unknown option '--mb'; --help lists the options",
+            "cowitness env [options]",
+        ),
+    ];
+    for (args, message, usage) in cases {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args}");
+        assert!(output.stdout.is_empty(), "{args}");
+        let want = format!("cowitness: error: {message}\nusage: {usage}\n");
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), want);
+    }
+}
+
+#[test]
+fn values_that_do_not_fit_each_other_exit_2_before_anything_runs() {
+    let cases = [
+        (
+            "bench --mb 1 --block 2M",
+            "--block 2097152: larger than the arena of --mb",
+        ),
+        (
+            "bench --mb 1 --segment-pages 999999",
+            "--segment-pages 999999: a segment would be larger than the arena of --mb",
+        ),
+    ];
+    for (args, message) in cases {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args}");
+        assert!(output.stdout.is_empty());
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(stderr, format!("cowitness: error: {message}\n"));
+    }
+}
+
+#[test]
+fn an_arena_that_does_not_fit_is_refused_with_both_figures_before_it_is_populated() {
+    let start = Instant::now();
+    let output = run("bench --mb 1048576 --layout contiguous");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    let message = String::from_utf8(output.stderr).unwrap();
+    // Twice a TiB, and page tables and tables on top.
+    let needed = message
+        .split("need ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next());
+    assert!(
+        needed.unwrap().parse::<u64>().unwrap() > 2 << 20,
+        "{message}"
+    );
+    assert!(
+        message.contains(" MiB are available; lower --mb"),
+        "{message}"
+    );
+    assert!(
+        start.elapsed() < Duration::from_secs(10),
+        "nothing was populated"
+    );
+}
+
+#[test]
+fn a_cpu_that_does_not_exist_is_named() {
+    let output = run("bench --cpu 1023");
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        message.starts_with("cowitness: error: cannot pin to CPU 1023: EINVAL"),
+        "{message}"
+    );
+}
+
+#[test]
+fn standard_output_that_takes_nothing_is_an_error_not_a_panic() {
+    let cases = [
+        (">/dev/full", "ENOSPC"),
+        (">&-", "EBADF"),
+        ("| true", "EPIPE"),
+    ];
+    for (redirection, errno) in cases {
+        // The status is that of our program, also in front of a pipe.
+        let script = format!("{{ '{BINARY}' bench --mb 1 -q; echo $? >&2; }} {redirection}");
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let want = format!("cowitness: error: cannot write to standard output: {errno}\n1\n");
+        // A pipe's reader may still be there for the first lines.
+        assert_eq!(stderr, want, "{redirection}");
+    }
+}
+
+#[test]
+fn standard_error_that_is_closed_changes_nothing() {
+    let script = format!("'{BINARY}' bench --mb 1 --repeats 1 2>&- <&-");
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert!(output.status.success());
+    common::whole_stream(&String::from_utf8(output.stdout).unwrap());
+}
+
+/// A run that is under way: it has written its first row.
+fn started() -> (Child, BufReader<std::process::ChildStdout>) {
+    let mut child = command("bench --mb 16 --repeats 1000 -q")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("bench,") {
+        line.clear();
+        assert!(
+            reader.read_line(&mut line).unwrap() > 0,
+            "the run ended early"
+        );
+    }
+    (child, reader)
+}
+
+/// Processes whose command line begins with the path of the binary and whose parent or
+/// session is that of `pid`.
+fn alive(pids: &[u32]) -> Vec<u32> {
+    let still = |pid: &&u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let state = stat
+            .rsplit(')')
+            .next()
+            .and_then(|rest| rest.split_whitespace().next());
+        state.is_some_and(|state| state != "Z")
+    };
+    pids.iter().filter(still).copied().collect()
+}
+
+fn children_of(pid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace()
+        .map(|child| child.parse().unwrap())
+        .collect()
+}
+
+/// The fixture children of a run, waited for: between two cases there is none.
+fn some_children_of(pid: u32) -> Vec<u32> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let children = children_of(pid);
+        if !children.is_empty() || Instant::now() > deadline {
+            return children;
+        }
+    }
+}
+
+fn wait_until_gone(pids: &[u32]) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !alive(pids).is_empty() {
+        assert!(Instant::now() < deadline, "still alive: {:?}", alive(pids));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn send(signal: &str, pid: u32) {
+    let sent = Command::new("kill")
+        .args([signal, &pid.to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+}
+
+#[test]
+fn signals_end_a_run_with_whole_rows_no_end_and_no_children() {
+    for (signal, status) in [("-INT", 130), ("-TERM", 143)] {
+        let (mut child, mut reader) = started();
+        let children = some_children_of(child.id());
+        assert!(!children.is_empty());
+        send(signal, child.id());
+        let mut rest = String::new();
+        reader.read_to_string(&mut rest).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(status), "{signal}");
+        assert!(rest.is_empty() || rest.ends_with('\n'), "a row was cut");
+        assert!(
+            !rest.contains("#end"),
+            "an unfinished stream must not look finished"
+        );
+        wait_until_gone(&children);
+    }
+}
+
+#[test]
+fn children_die_with_a_tool_that_is_killed() {
+    let (mut child, _reader) = started();
+    let children = some_children_of(child.id());
+    assert!(!children.is_empty());
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    wait_until_gone(&children);
+}
