@@ -23,9 +23,9 @@ unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, len: usize) -> *mut u
         // SAFETY: valid by memmove's contract; from the top down nothing is overwritten
         // before it is read.
         unsafe {
-            to.add(index)
-                .write_volatile(from.add(index).read_volatile())
-        };
+            let byte = from.add(index).read_volatile();
+            to.add(index).write_volatile(byte);
+        }
     }
     to
 }
