@@ -9,7 +9,7 @@
 //! between the two readings, which would look like a split; so a chunk in which a page
 //! differs is read again until two readings in a row agree.
 
-use crate::proc::pagemap::{ENTRY_BYTES, Entry, entries, file_offset};
+use crate::proc::pagemap::{ENTRY_BYTES, Entry, file_offset};
 use crate::sys::file::{Process, open_proc, read_at};
 use crate::sys::{Errno, Region, RemoteAddr, Segments};
 use rustix::fd::{AsFd, OwnedFd};
@@ -118,7 +118,10 @@ impl Both {
     /// Both map the same frame, as far as this kind of evidence can tell.
     fn shared(self, evidence: Evidence) -> bool {
         match evidence {
-            Evidence::Pfn => self.parent.frame() == self.child.frame(),
+            Evidence::Pfn => {
+                let frame = self.parent.frame();
+                frame.is_some() && frame == self.child.frame()
+            }
             Evidence::Exclusive => !self.parent.exclusive() && !self.child.exclusive(),
             Evidence::None => false,
         }
@@ -145,20 +148,29 @@ impl<'m> PageTables<'m> {
     /// As pread(2); `EIO` if pagemap ends early.
     pub fn before(&mut self, segments: &Segments) -> Result<(Evidence, Before), Errno> {
         let mut evidence = Evidence::Pfn;
+        let (mut before, hidden) = self.find_tracked(segments, evidence)?;
         // One hidden frame anywhere, and all are judged by bit 56.
-        self.each_chunk(segments, |tables, _, start, pages| {
-            tables.read_chunk(start, pages)?;
-            if tables.pairs(pages).any(Both::frames_hidden) {
-                evidence = Evidence::Exclusive;
-            }
-            Ok(())
-        })?;
+        if hidden {
+            evidence = Evidence::Exclusive;
+            (before, _) = self.find_tracked(segments, evidence)?;
+        }
+        Ok((evidence, before))
+    }
+
+    /// Marks the pages to track; also says whether any frame number was hidden.
+    fn find_tracked(
+        &mut self,
+        segments: &Segments,
+        evidence: Evidence,
+    ) -> Result<(Before, bool), Errno> {
         let mut before = Before::default();
+        let mut hidden = false;
         self.each_chunk(segments, |tables, first, start, pages| {
             tables.read_chunk(start, pages)?;
             for index in 0..pages {
                 let both = tables.pair(index);
                 let shared = both.present() && both.shared(evidence);
+                hidden |= both.frames_hidden();
                 tables.mark(first + index, shared);
                 *match (both.present(), shared) {
                     (false, _) => &mut before.absent,
@@ -168,7 +180,7 @@ impl<'m> PageTables<'m> {
             }
             Ok(())
         })?;
-        Ok((evidence, before))
+        Ok((before, hidden))
     }
 
     /// What became of the tracked pages.
@@ -270,15 +282,6 @@ impl<'m> PageTables<'m> {
             parent: Entry(self.memory.parent.words_mut()[index]),
             child: Entry(self.memory.child.words_mut()[index]),
         }
-    }
-
-    fn pairs(&mut self, pages: usize) -> impl Iterator<Item = Both> {
-        let memory = &mut *self.memory;
-        let parent = entries(&memory.parent.bytes_mut()[..entry_bytes(pages)]);
-        let child = entries(&memory.child.bytes_mut()[..entry_bytes(pages)]);
-        parent
-            .zip(child)
-            .map(|(parent, child)| Both { parent, child })
     }
 
     fn mark(&mut self, page: usize, tracked: bool) {

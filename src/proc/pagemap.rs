@@ -112,17 +112,9 @@ pub const fn file_offset(address: u64, page_bytes: u64) -> u64 {
     }
 }
 
-/// The entries in bytes read from the file, in address order. The kernel reads and
-/// writes whole entries only; a part of one at the end is left out.
-pub fn entries(bytes: &[u8]) -> impl ExactSizeIterator<Item = Entry> {
-    let (words, _) = bytes.as_chunks::<8>();
-    words.iter().map(|word| Entry(u64::from_ne_bytes(*word)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::vec::Vec;
 
     #[test]
     fn each_flag_is_its_own_bit() {
@@ -172,16 +164,5 @@ mod tests {
         assert_eq!(file_offset(u64::MAX, 4096), ((1 << 52) - 1) * 8);
         assert_eq!(file_offset(u64::MAX, 1), u64::MAX);
         assert_eq!(file_offset(4096, 0), u64::MAX);
-    }
-
-    #[test]
-    fn entries_are_words_of_this_machine() {
-        let mut bytes = Vec::new();
-        bytes.extend(1_u64.to_ne_bytes());
-        bytes.extend((1_u64 << 63).to_ne_bytes());
-        bytes.extend([0xff; 3]);
-        let all: Vec<Entry> = entries(&bytes).collect();
-        assert_eq!(all, [Entry(1), Entry(1 << 63)]);
-        assert_eq!(entries(&[]).len(), 0);
     }
 }

@@ -4,7 +4,7 @@
 use super::lines::LineBuffer;
 use super::maps::MapsLine;
 use super::smaps::UsageSum;
-use super::{choice, cmdline, cpuinfo, kconfig, number, pagemap, samples, stat, status};
+use super::{choice, cmdline, cpuinfo, kconfig, number, samples, stat, status};
 
 /// What the replaced byte becomes: nothing, separators, digits, not UTF-8.
 const REPLACEMENTS: &[u8] = b"\0\n :-(\")9f\xff";
@@ -40,9 +40,6 @@ fn parse_with_everything(text: &[u8]) {
     let _ = cmdline::last_value(text, b"rdinit");
     let _ = choice::selected(text);
     let _ = cpuinfo::model(text);
-    pagemap::entries(text).for_each(|entry| {
-        let _ = (entry.frame(), entry.frames_hidden());
-    });
     sum_smaps(text);
 }
 
