@@ -150,6 +150,8 @@ impl Bench {
         let before = observer.prove(self.backing, measured)?;
 
         let segments = arena.segments();
+        // What a split may need; if it cannot be had now, the pass will show it.
+        let _ = Region::use_once(segments.shape().readable_bytes(), arena.page_bytes());
         let buffer = self.buffer.bytes_mut();
         let mut pass = |segments, buffer: &mut [u8]| {
             timed(reader.any(), self.clock, segments, case.block_bytes, buffer)

@@ -15,6 +15,7 @@ pub struct Broken;
 ///
 /// # Errors
 /// [`Broken`]; what was written by then is not to be relied on.
+// Its large frame would make every access to the caller's longer.
 #[inline(never)]
 pub fn inflate(input: &mut slice::Iter<'_, u8>, output: &mut [u8]) -> Result<usize, Broken> {
     let mut stream = Stream {
@@ -77,7 +78,7 @@ fn fixed(lengths: &mut Lengths) -> usize {
 
 /// A Huffman code. The lengths of its words are enough to know them (3.2.2).
 struct Code {
-    /// How many words there are of each length.
+    /// How many words there are of each length; the first number counts for nothing.
     counts: [u16; LENGTHS],
     /// What the words stand for, short words first.
     symbols: [u16; SYMBOLS_MAX],
@@ -91,25 +92,20 @@ impl Code {
 
     /// Takes the length of each symbol's word, 0 for none. Every sequence of bits must
     /// begin with a word, unless there is only one, of one bit, or none.
-    #[inline(never)]
     fn set(&mut self, lengths: &[u16]) -> Result<(), Broken> {
         self.counts = [0; LENGTHS];
         for &length in lengths {
             let count = self.counts.get_mut(usize::from(length));
             *count.ok_or(Broken)? += 1;
         }
-        self.counts[0] = 0;
         let mut places = [0; LENGTHS];
         let (mut words, mut free) = (0, 1);
         for (count, place) in self.counts.iter().zip(&mut places).skip(1) {
             *place = words;
             words += *count;
             free = 2 * free - i32::from(*count);
-            if free < 0 {
-                return Err(Broken);
-            }
         }
-        if free > 0 && (words > 1 || words != self.counts[1]) {
+        if free < 0 || free > 0 && words != self.counts[1] {
             return Err(Broken);
         }
         for (symbol, &length) in (0..).zip(lengths).filter(|(_, length)| **length > 0) {
@@ -141,7 +137,6 @@ struct Stream<'s, 'i> {
 
 impl Stream<'_, '_> {
     /// The next bits as a number, at most 16 of them (3.1.1).
-    #[inline(never)]
     fn bits(&mut self, count: u32) -> Result<u16, Broken> {
         while self.held < count {
             let byte = self.input.next().ok_or(Broken)?;
@@ -156,7 +151,6 @@ impl Stream<'_, '_> {
 
     /// The next symbol. The words of one length are consecutive numbers; those of the next
     /// length continue where they end, one bit longer (3.2.2).
-    #[inline(never)]
     fn symbol(&mut self, code: &Code) -> Result<u16, Broken> {
         let (mut word, mut first, mut shorter) = (0_u16, 0, 0);
         for count in &code.counts[1..] {
@@ -186,7 +180,6 @@ impl Stream<'_, '_> {
     }
 
     /// Writes the low byte of `byte`.
-    #[inline(never)]
     fn put(&mut self, byte: u16) -> Result<(), Broken> {
         let slot = self.output.get_mut(self.written);
         [*slot.ok_or(Broken)?, _] = byte.to_le_bytes();
@@ -195,7 +188,6 @@ impl Stream<'_, '_> {
     }
 
     /// A block of bytes as they are, from the next whole byte on (3.2.4).
-    #[inline(never)]
     fn stored(&mut self) -> Result<(), Broken> {
         (self.bits, self.held) = (0, 0);
         let count = self.bits(16)?;
@@ -211,7 +203,6 @@ impl Stream<'_, '_> {
 
     /// The codes that are described in the block, and how many symbols there are. The
     /// description is in a code, `code`, whose own lengths come first (3.2.7).
-    #[inline(never)]
     fn lengths(&mut self, lengths: &mut Lengths, code: &mut Code) -> Result<usize, Broken> {
         let symbol_count = usize::from(self.bits(5)?) + 257;
         let distance_count = usize::from(self.bits(5)?) + 1;
@@ -239,14 +230,11 @@ impl Stream<'_, '_> {
                 at += 1;
             }
         }
-        if lengths[usize::from(END)] == 0 {
-            return Err(Broken);
-        }
+        // Without a word for the end the block has none: the input runs out.
         Ok(symbol_count)
     }
 
     /// Bytes and copies of what was written before, up to the end of the block (3.2.5).
-    #[inline(never)]
     fn compressed(&mut self, symbols: &Code, distances: &Code) -> Result<(), Broken> {
         loop {
             let count = match self.symbol(symbols)? {
@@ -505,6 +493,20 @@ mod tests {
         }
     }
 
+    /// Farther back than 32 KiB, although there is as much.
+    #[test]
+    fn distances_are_bounded() {
+        let stored = [
+            &[(0, 1), (0, 2), (0, 5), (40_000, 16), (!40_000 & 0xffff, 16)][..],
+            &[(7, 8); 40_000],
+        ];
+        for (distance, extra, good) in [(29, 13, true), (30, 14, false)] {
+            let copied = [&FIXED[..], &[(1, -7), (distance, -5), (0, extra), (0, -7)]];
+            let packed = packed(&[stored.concat(), copied.concat()].concat());
+            assert_eq!(inflated(&packed, 50_000).is_ok(), good, "{distance}");
+        }
+    }
+
     /// A last block whose symbols and distances have these lengths, spelled in a code that
     /// has all 16 lengths and the repetitions as words of 4 and 5 bits.
     fn described(symbols: u32, distances: u32, lengths: &[u32], behind: &[(u32, i32)]) -> Vec<u8> {
@@ -552,10 +554,10 @@ mod tests {
             Err(Broken)
         );
         let bad: [&[u32]; 7] = [
-            // No end.
-            &[zeros(138), zeros(120)],
+            // No word but one of a byte, so no end.
+            &[zeros(97), 1, zeros(138), zeros(22)],
             // Nothing to repeat.
-            &[16, zeros(138), zeros(113), 1, 0],
+            &[16, zeros(138), zeros(115), 1, 0],
             // One more than there are symbols and distances.
             &[zeros(138), zeros(118), 1, 17],
             // The end in two bits: half of the words are missing.

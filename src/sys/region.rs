@@ -61,6 +61,21 @@ impl Region {
         unsafe { slice::from_raw_parts_mut(self.base.as_ptr().cast(), self.len / 8) }
     }
 
+    /// Uses `len` bytes of memory once and gives them back: the frames that the kernel
+    /// hands out next have been used. In a virtual machine whose host backs memory
+    /// lazily, the first use of a frame costs a fault of the host, which nothing in the
+    /// guest shows.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn use_once(len: usize, page_bytes: usize) -> Result<(), Errno> {
+        let mut region = Self::unshared(len)?;
+        // Huge pages make this fast; EINVAL: a kernel that has none.
+        let _ = region.advise(0..len, Advice::LinuxHugepage);
+        region.touch(page_bytes);
+        Ok(())
+    }
+
     /// Writes one byte to each page, so that later use of the region never faults.
     pub fn touch(&mut self, page_bytes: usize) {
         for page in self.bytes_mut().chunks_mut(page_bytes) {

@@ -40,7 +40,6 @@ struct Config<'t> {
 }
 
 /// Writes `config_source` and a line for each option.
-#[inline(never)]
 pub fn note_all(record: &mut Record) {
     let mut memory = Region::new(2 * FILE_MAX);
     let config = match &mut memory {

@@ -46,7 +46,6 @@ impl Files {
     }
 
     /// Adds a path as it is opened.
-    #[inline(never)]
     pub fn expand(&self, text: &mut Text, path: &[u8]) {
         for byte in path {
             match byte {
@@ -59,7 +58,6 @@ impl Files {
     }
 
     /// Opens a file; tells what the kernel does not have from what merely is not mounted.
-    #[inline(never)]
     pub fn open(&self, path: &[u8]) -> Result<OwnedFd, Missing> {
         let mut text = Text::new();
         self.expand(&mut text, path);
@@ -81,7 +79,6 @@ impl Files {
     }
 
     /// The first [`HEAD_MAX`] bytes of a file, or all if it has fewer.
-    #[inline(never)]
     pub fn head(&mut self, path: &[u8]) -> Result<&[u8], Missing> {
         let file = self.open(path)?;
         let count = file::read_at(file.as_fd(), &mut self.buffer, 0)?;

@@ -9,7 +9,6 @@ use crate::sys::cpu::ARCH;
 use rustix::process::geteuid;
 
 /// Writes everything that needs no file of /proc or /sys, and the checksum of the program.
-#[inline(never)]
 pub fn note_all(record: &mut Record) {
     let context = record.context;
     record.text("command", context.command);

@@ -6,7 +6,6 @@ use super::record::{Finding, Missing, Record, Why};
 use crate::proc::choice::selected;
 use crate::sys::cpu;
 
-#[inline(never)]
 pub fn note_all(record: &mut Record) {
     let found = turbo(record);
     record.note("turbo", found);
@@ -70,7 +69,6 @@ fn hypervisor_dmi(record: &mut Record) -> Finding {
 
 /// The choice for each size that has such a file. The kernel has sizes from 8 KiB to 1 GiB
 /// at most.
-#[inline(never)]
 fn per_size(record: &mut Record, path: &[u8]) -> Finding {
     let mut found = Err(Missing::ABSENT);
     for order in 3..=20 {

@@ -6,9 +6,8 @@
 //! asked for, and of the kernel's command line only listed words are shown.
 //!
 //! `FILES` lists what single files tell; [`invocation`] and [`machine`] know what none
-//! tells, [`config`] the kernel's configuration. The appliance is budgeted in bytes, and
-//! this record is long: hence one function for each kind of file, tables as texts, and
-//! `inline(never)` where a second copy of a body would cost more than its calls.
+//! tells, [`config`] the kernel's configuration. The appliance is budgeted in bytes and
+//! this record is long: hence one function for each kind of file, and tables as texts.
 
 mod command;
 mod config;
@@ -123,7 +122,6 @@ pub fn write<S: Sink>(
     result
 }
 
-#[inline(never)]
 fn note_all(record: &mut Record) {
     invocation::note_all(record);
     machine::note_all(record);

@@ -11,7 +11,6 @@ use core::slice::from_ref;
 
 /// Adds what the kernel printed, without the blanks and NULs around it: device trees end
 /// their strings with a NUL. If it is not UTF-8, each byte that is not ASCII becomes `?`.
-#[inline(never)]
 pub fn add(text: &mut Text, mut bytes: &[u8]) {
     while let [b'\0' | b'\t'..=b'\r' | b' ', rest @ ..]
     | [rest @ .., b'\0' | b'\t'..=b'\r' | b' '] = bytes
@@ -28,7 +27,6 @@ pub fn add(text: &mut Text, mut bytes: &[u8]) {
 }
 
 /// What stands before and after the first `separator`; all and nothing without one.
-#[inline(never)]
 pub fn halves(text: &[u8], separator: u8) -> (&[u8], &[u8]) {
     number::split_once(text, separator).unwrap_or((text, b""))
 }
@@ -88,7 +86,6 @@ fn arm_model(value: &mut Text, text: &[u8]) -> Finding {
     field(value, text, b"CPU part\t")
 }
 
-#[inline(never)]
 fn find_field<'t>(text: &'t [u8], name: &[u8]) -> Result<&'t [u8], Missing> {
     match status::field(text, name) {
         Some(value) => Ok(value),
@@ -143,14 +140,15 @@ fn load(text: &[u8]) -> Option<(&[u8], u64)> {
 /// Source: Documentation/admin-guide/kernel-parameters.txt.
 const WORDS: &[u8] = b"\
     mitigations pti nopti kpti spectre_v2 nospectre_v1 nospectre_v2 retbleed \
-    hardened_usercopy init_on_alloc init_on_free page_poison slub_debug kasan \
-    randomize_kstack_offset \
-    transparent_hugepage transparent_hugepage_shmem thp_anon thp_shmem hugepages hugepagesz \
-    default_hugepagesz numa_balancing cgroup_disable swapaccount zswap.enabled \
+    hardened_usercopy init_on_alloc init_on_free page_poison debug_pagealloc slub_debug \
+    kasan kfence.sample_interval randomize_kstack_offset \
+    transparent_hugepage transparent_hugepage_shmem thp_anon thp_shmem hugepages \
+    hugepagesz default_hugepagesz numa_balancing cgroup_disable swapaccount zswap.enabled \
     secretmem.enable mem psi \
     proc_mem.force_override norandmaps lsm security lockdown selinux apparmor \
     nosmt maxcpus isolcpus nohz nohz_full rcu_nocbs preempt idle clocksource tsc \
-    processor.max_cstate intel_idle.max_cstate intel_pstate amd_pstate cpufreq.default_governor";
+    processor.max_cstate intel_idle.max_cstate intel_pstate amd_pstate \
+    cpufreq.default_governor cpuidle.off";
 
 /// The listed words that the command line holds, in its order.
 pub fn listed_words(value: &mut Text, text: &[u8], _: &[u8]) -> Finding {

@@ -115,14 +115,12 @@ impl<'r> Record<'r> {
     }
 
     /// Notes a value that is known.
-    #[inline(never)]
     pub fn text(&mut self, key: &str, value: &str) {
         self.value.add(value);
         self.note(key, Ok(()));
     }
 
     /// Notes a number.
-    #[inline(never)]
     pub fn number(&mut self, key: &str, value: u64) {
         self.value.number(value);
         self.note(key, Ok(()));
@@ -140,14 +138,12 @@ impl<'r> Record<'r> {
     }
 
     /// Notes the value, or why there is none.
-    #[inline(never)]
     pub fn note(&mut self, key: &str, found: Finding) {
         self.note_as(key, b"", found);
     }
 
     /// As [`note`](Self::note). The key is `prefix` and behind it `name`, in small letters
     /// and with `_` for `-`.
-    #[inline(never)]
     pub fn note_as(&mut self, prefix: &str, name: &[u8], found: Finding) {
         let mut key = Text::new();
         key.add(prefix);
