@@ -3,9 +3,9 @@
 
 use crate::cli::{self, Asked, Request, Topic};
 use crate::command;
-use crate::emit::text::{Full, Text};
 use crate::sys::auxv::Auxv;
 use crate::sys::{cpu, signal, stdio};
+use crate::text::{Full, Text};
 use core::ffi::CStr;
 use core::panic::Location;
 

@@ -17,6 +17,7 @@ extern crate std;
 pub mod emit;
 pub mod proc;
 pub mod stats;
+pub mod text;
 
 #[cfg(feature = "appliance")]
 pub mod app;

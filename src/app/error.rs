@@ -1,10 +1,10 @@
 //! Everything that ends a run early, with its exit status and its one line.
 
 use crate::cli::{COMMANDS, Problem, UsageError, usage_line};
-use crate::emit::text::Text;
 use crate::fixture::FixtureError;
 use crate::sys::stdio::Output;
 use crate::sys::{Errno, errno};
+use crate::text::Text;
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,9 @@
 use super::{
     COMMANDS, CommandSpec, HasCommon, OptionWord, Topic, bench, common_options, env, usage_line,
 };
-use crate::emit::text::{Full, Text};
 use crate::sys::Errno;
 use crate::sys::stdio::Output;
+use crate::text::{Full, Text};
 
 /// Width of the first column: the longest `--option VALUE` and two spaces.
 const COLUMN: usize = 24;

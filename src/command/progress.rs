@@ -1,8 +1,8 @@
 //! The progress line: only on a terminal, only between cases, never in a file.
 
-use crate::emit::text::Text;
 use crate::sys::Clock;
 use crate::sys::stdio::{Output, stderr};
+use crate::text::Text;
 
 /// A line that is rewritten in place on standard error.
 pub(super) struct Progress {

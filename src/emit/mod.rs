@@ -8,7 +8,6 @@ pub mod fixed;
 pub mod record;
 pub mod stream;
 pub mod summary;
-pub mod text;
 
 /// Where bytes go: standard output, a file, a buffer in a test.
 pub trait Sink {

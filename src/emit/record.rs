@@ -4,7 +4,7 @@
 //! follow from the declaration, for the appliance and the lab alike.
 
 use super::fixed::Centi;
-use super::text::{Full, Text};
+use crate::text::{Full, Text};
 
 /// A row under construction.
 #[derive(Debug, Default)]
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_row_that_does_not_fit_is_an_error() {
-        let long = "x".repeat(crate::emit::text::TEXT_MAX);
+        let long = "x".repeat(crate::text::TEXT_MAX);
         let mut row = Row::new();
         row.field(&long.as_str());
         assert_eq!(row.end(), Err(Full));

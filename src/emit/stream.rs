@@ -12,7 +12,7 @@
 use super::Sink;
 use super::crc::Crc32;
 use super::record::{Record, Row};
-use super::text::{Full, Text};
+use crate::text::{Full, Text};
 
 /// First line of every stream: the version of the schema.
 pub const MAGIC: &str = "#cowitness 1";

@@ -2,7 +2,7 @@
 
 use super::arch::{nr, syscall6};
 use super::{Errno, check};
-use crate::emit::text::{Full, Text};
+use crate::text::{Full, Text};
 use core::ffi::CStr;
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::OFlags;

@@ -3,13 +3,13 @@
 use super::prepare::Laid;
 use crate::emit::bench_row::BenchRow;
 use crate::emit::fixed::Centi;
-use crate::emit::text::Text;
 use crate::fixture::Layout;
 use crate::measure::case::Measured;
 use crate::measure::plan::Case;
 use crate::reader::End;
 use crate::stats::mib_s_centi;
 use crate::sys::cpu;
+use crate::text::Text;
 
 /// What is the same in every row of a run.
 pub(super) struct Common<'c> {

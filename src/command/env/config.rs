@@ -9,10 +9,10 @@ use super::files::Files;
 use super::gzip;
 use super::parse::{add, words};
 use super::record::{Finding, Missing, Record, Why};
-use crate::emit::text::Text;
 use crate::proc::kconfig;
 use crate::proc::lines::complete;
 use crate::sys::{Region, file};
+use crate::text::Text;
 use rustix::fd::AsFd;
 
 /// In the order of the record, where each is a key in small letters.

@@ -2,8 +2,8 @@
 
 use super::kernel::Kernel;
 use super::record::{Finding, Missing, Why};
-use crate::emit::text::{Full, Text};
 use crate::sys::{Errno, file};
+use crate::text::{Full, Text};
 use core::ffi::CStr;
 use core::slice::from_ref;
 use rustix::fd::{AsFd, OwnedFd};

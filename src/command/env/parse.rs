@@ -2,11 +2,11 @@
 
 use super::files::HEAD_MAX;
 use super::record::{Finding, Missing, Why};
-use crate::emit::text::Text;
 use crate::proc::choice::selected;
 use crate::proc::cmdline::{Word, parameters};
 use crate::proc::cpuinfo::{self, Model};
 use crate::proc::{number, status};
+use crate::text::Text;
 use core::slice::from_ref;
 
 /// Adds what the kernel printed, without the blanks and NULs around it: device trees end

@@ -3,9 +3,9 @@
 use super::Context;
 use super::files::Files;
 use super::parse::{add, halves};
-use crate::emit::text::{TEXT_MAX, Text};
 use crate::sys::Errno;
 use crate::sys::errno::name_or_unknown;
+use crate::text::{TEXT_MAX, Text};
 use core::slice::from_ref;
 
 /// The longest value in bytes; the rest of a line is for its key.

@@ -10,8 +10,8 @@ mod words;
 pub use sample::{Name, Outcome, Sample};
 
 use super::Sink;
-use super::text::{Full, Text};
 use crate::stats::sort_by;
+use crate::text::{Full, Text};
 
 /// What the samples have in common.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 use super::sample::{Phase, Sample};
 use super::words::place;
 use super::{Lines, Sink, SummaryError};
-use crate::emit::text::Text;
 use crate::stats::{Summary, mib_s_centi};
+use crate::text::Text;
 
 /// Throughput of every layout, block, pass and method.
 pub(super) fn distributions<S: Sink>(

@@ -4,8 +4,8 @@ use super::sample::{Name, Phase, Sample};
 use super::table::summarise;
 use super::{Lines, Outcome, Sink, SummaryError, add_bytes, add_percent};
 use crate::emit::fixed::Centi;
-use crate::emit::text::Text;
 use crate::stats::{Direction, Interval, PairedRatio};
+use crate::text::Text;
 
 /// Which reader split how many pages.
 pub(super) fn split_pages<S: Sink>(
