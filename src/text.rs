@@ -62,6 +62,17 @@ impl Text {
         self
     }
 
+    /// Adds `part` with `?` for each ASCII control character.
+    pub fn add_printable(&mut self, part: &str) -> &mut Self {
+        let start = self.len;
+        self.add(part);
+        let added = self.bytes[start..self.len].iter_mut();
+        added
+            .filter(|byte| byte.is_ascii_control())
+            .for_each(|byte| *byte = b'?');
+        self
+    }
+
     /// Adds a decimal number.
     #[inline(never)]
     pub fn number(&mut self, value: u64) -> &mut Self {

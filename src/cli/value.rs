@@ -59,11 +59,11 @@ pub fn list<T: PartialEq>(
 /// Free text that is safe in a comment line and in a CSV field.
 ///
 /// # Errors
-/// More than 64 bytes, not UTF-8, or a control character in it.
+/// More than 64 bytes, not UTF-8, or an ASCII control character in it.
 pub fn label(word: Word) -> Result<&'static str, Refused> {
     core::str::from_utf8(word)
         .ok()
-        .filter(|text| text.len() <= 64 && !text.chars().any(char::is_control))
+        .filter(|text| text.len() <= 64 && !text.bytes().any(|byte| byte.is_ascii_control()))
         .ok_or(Refused)
 }
 

@@ -1,7 +1,7 @@
 //! The progress line: only on a terminal, only between cases, never in a file.
 
 use crate::sys::Clock;
-use crate::sys::stdio::{Output, stderr};
+use crate::sys::stdio::{Output, stderr, stdout};
 use crate::text::Text;
 
 /// A line that is rewritten in place on standard error.
@@ -16,9 +16,11 @@ pub(super) struct Progress {
 const REWRITE: &str = "\r\x1b[K";
 
 impl Progress {
-    /// Silent if `quiet`, or if standard error is no terminal.
+    /// Silent if `quiet`, or if standard error is no terminal; also if standard output is
+    /// one, where the rows themselves show progress and the line would stand among them.
     pub(super) fn new(quiet: bool, clock: Clock, total: u64) -> Self {
-        let out = Some(stderr()).filter(|out| !quiet && out.is_terminal());
+        let shown = !quiet && stderr().is_terminal() && !stdout().is_terminal();
+        let out = Some(stderr()).filter(|_| shown);
         Self {
             out,
             clock,

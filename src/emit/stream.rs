@@ -57,9 +57,7 @@ impl<S: Sink> Preamble<S> {
     pub fn note(&mut self, key: &str, value: &str) -> Result<(), StreamError<S::Error>> {
         let mut line = Text::new();
         line.add("#").add(key).add("=");
-        for (index, part) in value.split(char::is_control).enumerate() {
-            line.add(if index == 0 { "" } else { "?" }).add(part);
-        }
+        line.add_printable(value);
         let line = line.add("\n").read()?;
         self.sink
             .write_all(line.as_bytes())
