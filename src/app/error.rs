@@ -23,7 +23,7 @@ pub enum Error {
     Memory {
         /// Arena, its full split, tables and buffers.
         needed_mib: u64,
-        /// What the kernel calls MemAvailable.
+        /// MemAvailable, or a container's limit if that is less.
         available_mib: u64,
     },
     /// The layout has more VMAs than the kernel allows a process.

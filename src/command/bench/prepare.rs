@@ -191,12 +191,24 @@ impl Room {
             "find MemAvailable in /proc/meminfo",
             Errno::NODATA,
         ))?;
+        let mut available_bytes = available_kib.saturating_mul(1024);
+        for limit in CGROUP_LIMITS {
+            // Where there is no limit the file is absent or says `max`.
+            available_bytes = available_bytes.min(read_number(limit).unwrap_or(u64::MAX));
+        }
         Ok(Self {
-            available_bytes: available_kib.saturating_mul(1024),
+            available_bytes,
             map_count_max: read_number(c"/proc/sys/vm/max_map_count").ok(),
         })
     }
 }
+
+/// A container's memory limit as the container sees it, cgroup v2 and v1. What is in use
+/// already is not subtracted: it is mostly page cache, which makes room.
+const CGROUP_LIMITS: [&CStr; 2] = [
+    c"/sys/fs/cgroup/memory.max",
+    c"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+];
 
 fn read_number(path: &CStr) -> Result<u64, Errno> {
     let mut buffer = [0; 32];
