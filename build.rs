@@ -47,6 +47,10 @@ fn main() {
 /// Whether rustc calls the linker through `cc`, as it does unless told otherwise.
 fn links_through_a_c_compiler() -> bool {
     println!("cargo::rerun-if-env-changed=CARGO_ENCODED_RUSTFLAGS");
+    let linker = env::var("RUSTC_LINKER").unwrap_or_default();
+    if linker.ends_with("ld") || linker.contains("lld") {
+        return false;
+    }
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     let flavor = flags
         .split("linker-flavor=")

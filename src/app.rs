@@ -3,15 +3,13 @@
 
 use crate::cli::{self, Asked, Request, Topic};
 use crate::command;
+use crate::error::Error;
 use crate::sys::auxv::Auxv;
 use crate::sys::{cpu, signal, stdio};
 use crate::text::{Full, Text};
+use crate::{TARGET, VERSION};
 use core::ffi::CStr;
 use core::panic::Location;
-
-pub use error::Error;
-
-mod error;
 
 /// What the entry code found on the initial stack.
 pub struct Start<'s> {
@@ -46,11 +44,6 @@ fn run(start: &Start<'_>) -> Result<(), Error> {
         Request::Run(Topic::Program) | Request::Version => print_version(),
     }
 }
-
-/// Version of the tool, as in Cargo.toml.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The target triple it was built for.
-pub const TARGET: &str = env!("COWITNESS_TARGET");
 
 fn print_version() -> Result<(), Error> {
     let mut line = Text::new();

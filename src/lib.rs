@@ -4,7 +4,8 @@
 //! argv become options (`cli`), options become a plan of cases (`measure::plan`), each
 //! case reads a freshly forked child in a proved state (`fixture`) through one mechanism
 //! (`reader`), what it cost and changed is taken before and after (`measure`), and every
-//! case leaves as one CSV row (`emit`). `sys` is the only door to the kernel.
+//! case leaves as one CSV row (`emit`). `sys` is the home of assembly, of every `unsafe`
+//! block and of the system calls that rustix lacks; `text` is what all of them format with.
 //!
 //! Without the default feature `appliance` only the pure parts remain: the records, the
 //! statistics, the summary, the parsers. The lab builds on those, on any system.
@@ -26,6 +27,8 @@ pub mod cli;
 #[cfg(feature = "appliance")]
 pub mod command;
 #[cfg(feature = "appliance")]
+pub mod error;
+#[cfg(feature = "appliance")]
 pub mod fixture;
 #[cfg(feature = "appliance")]
 pub mod measure;
@@ -33,3 +36,8 @@ pub mod measure;
 pub mod reader;
 #[cfg(feature = "appliance")]
 pub mod sys;
+
+/// Version of the tool, as in Cargo.toml.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The target triple it was built for.
+pub const TARGET: &str = env!("COWITNESS_TARGET");

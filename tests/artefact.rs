@@ -48,7 +48,7 @@ fn the_tool_itself_is_frugal() {
         .spawn()
         .unwrap();
     let mut most = 0;
-    for _ in 0..50 {
+    for _ in 0..100 {
         sleep(Duration::from_millis(10));
         let path = format!("/proc/{}/status", child.id());
         let kib = common::field(&path, "VmHWM:").next();

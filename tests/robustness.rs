@@ -70,14 +70,27 @@ fn senseless_command_lines_exit_2_with_one_line_and_the_usage() {
 
 #[test]
 fn values_that_do_not_fit_each_other_exit_2_before_anything_runs() {
+    let page_bytes = Command::new("getconf")
+        .arg("PAGE_SIZE")
+        .output()
+        .unwrap()
+        .stdout;
+    let page_bytes: u64 = String::from_utf8(page_bytes)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    let pages = (1 << 20) / page_bytes;
     let cases = [
         (
             "bench --mb 1 --block 2M",
-            "--block 2097152: larger than the arena of --mb",
+            "--block 2097152: must be at most the arena of --mb, in bytes 1048576",
         ),
         (
-            "bench --mb 1 --segment-pages 999999",
-            "--segment-pages 999999: a segment would be larger than the arena of --mb",
+            "bench --mb 1 --block 64 --segment-pages 999999",
+            &format!(
+                "--segment-pages 999999: must be at most the pages of the arena of --mb, {pages}"
+            ),
         ),
     ];
     for (args, message) in cases {
@@ -85,13 +98,13 @@ fn values_that_do_not_fit_each_other_exit_2_before_anything_runs() {
         assert_eq!(output.status.code(), Some(2), "{args}");
         assert!(output.stdout.is_empty());
         let stderr = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(stderr, format!("cowitness: error: {message}\n"));
+        let want = format!("cowitness: error: {message}\nusage: cowitness bench [options]\n");
+        assert_eq!(stderr, want);
     }
 }
 
 #[test]
 fn an_arena_that_does_not_fit_is_refused_with_both_figures_before_it_is_populated() {
-    let start = Instant::now();
     let output = run("bench --mb 1048576 --layout contiguous");
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
@@ -109,16 +122,12 @@ fn an_arena_that_does_not_fit_is_refused_with_both_figures_before_it_is_populate
         message.contains(" MiB are available; lower --mb"),
         "{message}"
     );
-    assert!(
-        start.elapsed() < Duration::from_secs(10),
-        "nothing was populated"
-    );
 }
 
 #[test]
 fn a_cpu_that_does_not_exist_is_named() {
     let output = run("bench --cpu 1023");
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(
         message.starts_with("cowitness: error: cannot pin to CPU 1023: EINVAL"),
@@ -171,8 +180,7 @@ fn started() -> (Child, BufReader<std::process::ChildStdout>) {
     (child, reader)
 }
 
-/// Processes whose command line begins with the path of the binary and whose parent or
-/// session is that of `pid`.
+/// Those of `pids` that are processes and not zombies.
 fn alive(pids: &[u32]) -> Vec<u32> {
     let still = |pid: &&u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -200,6 +208,7 @@ fn some_children_of(pid: u32) -> Vec<u32> {
         if !children.is_empty() || Instant::now() > deadline {
             return children;
         }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -222,19 +231,90 @@ fn send(signal: &str, pid: u32) {
 #[test]
 fn signals_end_a_run_with_whole_rows_no_end_and_no_children() {
     for (signal, status) in [("-INT", 130), ("-TERM", 143)] {
-        let (mut child, mut reader) = started();
+        let (child, mut reader) = started();
         let children = some_children_of(child.id());
         assert!(!children.is_empty());
         send(signal, child.id());
         let mut rest = String::new();
         reader.read_to_string(&mut rest).unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(status), "{signal}");
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{signal}");
+        let message = format!("\ncowitness: error: stopped by signal {}\n", status - 128);
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), message);
         assert!(rest.is_empty() || rest.ends_with('\n'), "a row was cut");
         assert!(
             !rest.contains("#end"),
             "an unfinished stream must not look finished"
         );
         wait_until_gone(&children);
+    }
+}
+
+/// Nobody reads, the pipe is full, and the tool waits in write(2).
+#[test]
+fn a_signal_ends_a_run_that_waits_for_its_reader() {
+    let mut child = command("bench --mb 1 --warm 0 --repeats 10000 -q")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let waits = |pid: u32| {
+        let call = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+        call.contains("pipe") && call.contains("write")
+    };
+    while !waits(child.id()) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    send("-TERM", child.id());
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+}
+
+/// A child that dies under measurement is a row that says so, and exit status 3.
+#[test]
+fn a_target_that_is_killed_is_never_reported_as_unchanged() {
+    let mut child = command("bench --mb 64 --layout contiguous --block 4K --repeats 3 -q")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let target = some_children_of(child.id());
+    assert!(!target.is_empty());
+    // Somewhere between its fork and its end; where, is the scheduler's choice.
+    std::thread::sleep(Duration::from_millis(20));
+    send("-KILL", target[0]);
+    let mut text = String::new();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    let status = child.wait().unwrap().code();
+    let rows = text.lines().filter(|line| line.starts_with("bench,"));
+    let bad: Vec<&str> = rows.filter(|row| !row.ends_with(",ok")).collect();
+    match status {
+        // Its case had just ended.
+        Some(0) => assert!(bad.is_empty(), "{bad:?}"),
+        // The barrier did not hold: no row at all, or one that says why.
+        Some(1 | 3) => assert!(bad.len() <= 1, "{bad:?}"),
+        other => panic!("{other:?}: {text}"),
+    }
+}
+
+#[test]
+fn what_does_not_apply_anywhere_is_not_a_success() {
+    let args = "bench --pages thp --layout vma --segment-pages 16 --mb 4 --repeats 1 -q";
+    let output = run(args);
+    if !fs::exists("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size").unwrap() {
+        assert_eq!(output.status.code(), Some(1));
+        return;
+    }
+    assert_eq!(output.status.code(), Some(3));
+    let stream = common::whole_stream(&String::from_utf8(output.stdout).unwrap());
+    for row in &stream.rows {
+        assert_eq!(row["status"], "skipped:segments-are-not-whole-huge-pages");
+        assert_eq!((&*row["cold_ns"], &*row["split_pages"]), ("", ""));
     }
 }
 

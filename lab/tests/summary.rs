@@ -45,7 +45,7 @@ fn runs_of_one_machine_are_summarised_together() {
     for want in [
         "4 KiB pages: 20 of 20 cases ok\n",
         "proc                   0 of 2560 tracked pages",
-        "warm  vmread 1.25x faster than proc [1.25, 1.25], 10 of 10 pairs\n",
+        "warm  vmread 1.25x faster than proc [1.25, 1.25], in 10 of 10 pairs\n",
     ] {
         assert!(together.contains(want), "{want}\nnot in\n{together}");
     }
@@ -133,4 +133,15 @@ fn a_stream_cut_before_its_first_row_says_so() {
          line, so no checksum; 0 of 12 rows are there; taken as far as it goes\n\
          cowitness-lab: error: no row to summarise\n"
     );
+}
+
+/// Nothing tells which machine its rows were to be of, so the whole output says so.
+#[test]
+fn rows_that_never_came_are_counted_beside_a_whole_stream() {
+    let cut = BENCH.find("bench,").unwrap();
+    let input = [BENCH, &BENCH[..cut]].concat();
+    let ran = lab(&["summary", "--partial", "-"], input.as_bytes());
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    let want = "partial: 12 rows of streams without a row are missing\n";
+    assert!(ran.stdout.contains(want), "{}", ran.stdout);
 }

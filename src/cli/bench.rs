@@ -1,7 +1,8 @@
 //! Options of `bench`.
 
-use super::value::{self, List};
+use super::value;
 use super::{CommandSpec, Common, HasCommon, OptionSpec, OptionWord, Refused, Topic, Word};
+use crate::measure::plan::{List, Order};
 use crate::reader::Method;
 
 /// Which way the arena is cut; segment sizes come from `--segment-pages`.
@@ -11,18 +12,6 @@ pub enum Cut {
     Contiguous,
     /// Readable segments with gaps between them.
     Vma,
-}
-
-/// How the order of the cases is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// Shuffled; each method stands at each position equally often.
-    #[default]
-    Balanced,
-    /// As listed, then reversed, in turn.
-    Alternate,
-    /// As listed.
-    Fixed,
 }
 
 /// Which pages back the arena.
@@ -153,7 +142,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             value: "N",
             default: "32",
             allowed: "1 to 1048576 (MiB)",
-            help: "size of the arena in MiB, gaps included",
+            help: "size of the arena in MiB, gaps included as near as whole segments allow",
         },
         set: |options, word| put(&mut options.mb, value::number(word, 1, MB_MAX)),
     },
@@ -177,7 +166,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             short: "",
             value: "LIST",
             default: "4K,64K,256K",
-            allowed: "sizes from 16 to the arena's, like 4K,64K,1M, none twice, at most 16",
+            allowed: "up to 16 sizes, like 16,4K,1M, from 16 bytes to the arena's, none twice",
             help: "bytes asked for by one read; a segment's end cuts it short",
         },
         set: |options, word| put(&mut options.blocks, value::list(word, block)),

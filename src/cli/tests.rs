@@ -1,6 +1,7 @@
 //! The walk over argv, against the real tables.
 
 use super::*;
+use crate::measure::plan::Order;
 use crate::reader::Method;
 use std::boxed::Box;
 use std::ffi::CString;
@@ -35,7 +36,7 @@ fn defaults_are_the_published_experiment() {
     assert_eq!(options.segment_pages[..], [16, 64]);
     assert_eq!(options.blocks[..], [4096, 65536, 262_144]);
     assert_eq!(options.methods[..], [Method::Proc, Method::Vmread]);
-    assert_eq!(options.order, bench::Order::Balanced);
+    assert_eq!(options.order, Order::Balanced);
     assert_eq!(options.pages, bench::Pages::Small);
     assert_eq!(options.pin, bench::Pin::Current);
     assert!(!options.first_write && !options.common.quiet);

@@ -1,14 +1,8 @@
 //! Values of options: numbers, sizes, lists, labels.
 
 use super::{Refused, Word};
+use crate::measure::plan::List;
 use crate::proc::number;
-use heapless::Vec;
-
-/// Most elements of a list.
-pub const LIST_MAX: usize = 16;
-
-/// The elements of a comma-separated value, in the order given.
-pub type List<T> = Vec<T, LIST_MAX>;
 
 /// A decimal number within bounds, both included.
 ///
@@ -40,7 +34,7 @@ pub fn size(word: Word) -> Result<u64, Refused> {
 ///
 /// # Errors
 /// An element that `element` refuses, one that stands twice, an empty list, or more than
-/// [`LIST_MAX`] elements.
+/// [`LIST_MAX`](crate::measure::plan::LIST_MAX) elements.
 pub fn list<T: PartialEq>(
     word: Word,
     element: impl Fn(Word) -> Result<T, Refused>,
@@ -70,6 +64,7 @@ pub fn label(word: Word) -> Result<&'static str, Refused> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::plan::LIST_MAX;
 
     #[test]
     fn sizes() {

@@ -5,9 +5,9 @@ pub mod bench;
 pub mod env;
 mod progress;
 
-use crate::app::Error;
 use crate::emit::Sink;
 use crate::emit::stream::StreamError;
+use crate::error::Error;
 use crate::sys::Errno;
 use crate::sys::stdio::Output;
 

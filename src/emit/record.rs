@@ -105,9 +105,10 @@ macro_rules! record {
     };
 }
 
-/// Adds `prefix` and `text` as one field, quoted where RFC 4180 asks for it.
+/// Adds `prefix` and `text` as one field, quoted where RFC 4180 asks for it, and where
+/// a `#` would begin a comment to the readers that are told so.
 fn put_text(out: &mut Text, prefix: &str, text: &str) {
-    let special = |byte| matches!(byte, b',' | b'"' | b'\r' | b'\n');
+    let special = |byte| matches!(byte, b',' | b'"' | b'#' | b'\r' | b'\n');
     if !text.bytes().any(special) {
         out.add(prefix).add(text);
         return;

@@ -14,7 +14,7 @@ use crate::reader::{
 };
 use crate::sys::file::Process;
 use crate::sys::segments::Backing;
-use crate::sys::{Clock, Errno, Region, Segments, errno, signal};
+use crate::sys::{Clock, Errno, Region, Segments, errno};
 
 /// What every case of a run needs; made once, before anything is populated.
 pub struct Bench {
@@ -71,8 +71,8 @@ pub struct Warm {
     pub min_ns: u64,
     /// Of the slowest.
     pub max_ns: u64,
-    /// Minor faults charged to the tool.
-    pub minor_faults: u64,
+    /// Minor faults charged to the tool; `None` if a pass's are unknown.
+    pub minor_faults: Option<u64>,
 }
 
 impl Warm {
@@ -84,7 +84,13 @@ impl Warm {
         };
         self.max_ns = self.max_ns.max(pass.ns);
         self.ns += pass.ns;
-        self.minor_faults += pass.faults.minor;
+        let sum = if self.passes == 0 {
+            Some(0)
+        } else {
+            self.minor_faults
+        };
+        let minor = pass.faults.map(|faults| faults.minor);
+        self.minor_faults = sum.zip(minor).map(|(sum, minor)| sum + minor);
         self.passes += 1;
     }
 }
@@ -98,7 +104,7 @@ enum Stop {
 }
 
 /// The only reason to skip a case that leaves the measurement as a whole valid.
-pub const NOT_APPLICABLE: &str = "segment-smaller-than-huge-page";
+pub const NOT_APPLICABLE: &str = "segments-are-not-whole-huge-pages";
 
 const fn skip(reason: &'static str) -> Stop {
     Stop::Status(Status::Skipped(reason))
@@ -122,8 +128,9 @@ impl Bench {
             first_write_ns: None,
             status: Status::Ok,
         };
+        let shape = arena.segments().shape();
         if let Backing::Huge(bytes) = self.backing
-            && arena.segments().shape().segment_bytes < bytes
+            && !(shape.segment_bytes.is_multiple_of(bytes) && shape.gap_bytes.is_multiple_of(bytes))
         {
             measured.status = Status::Skipped(NOT_APPLICABLE);
             return Ok(measured);
@@ -150,8 +157,6 @@ impl Bench {
         let before = observer.prove(self.backing, measured)?;
 
         let segments = arena.segments();
-        // What a split may need; if it cannot be had now, the pass will show it.
-        let _ = Region::use_once(segments.shape().readable_bytes(), arena.page_bytes());
         let buffer = self.buffer.bytes_mut();
         let mut pass = |segments, buffer: &mut [u8]| {
             timed(reader.any(), self.clock, segments, case.block_bytes, buffer)
@@ -164,12 +169,10 @@ impl Bench {
         observer.compare(&before, measured)?;
         outcome(&cold, cold_is_sound)?;
         for _ in 0..self.warm_passes {
-            interrupted()?;
             let warm = pass(segments, buffer);
             outcome(&warm, warm.is_sound(segments, buffer))?;
             measured.warm.add(&warm);
         }
-        interrupted()?;
         // A page a call is enough for checking, however small the timed blocks were.
         let block_bytes = case.block_bytes.max(arena.page_bytes());
         verify(verifying(reader.any(), segments, block_bytes, buffer))?;
@@ -179,13 +182,6 @@ impl Bench {
             measured.first_write_ns = Some(fixture.first_write().map_err(Stop::Run)?);
         }
         Ok(())
-    }
-}
-
-fn interrupted() -> Result<(), Stop> {
-    match signal::caught() {
-        Some(_) => Err(Stop::Run(FixtureError::Interrupted)),
-        None => Ok(()),
     }
 }
 

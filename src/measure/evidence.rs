@@ -5,14 +5,17 @@
 //! mapped": a page present in both and exclusive in neither is shared, one that is
 //! exclusive in the child is not. Source: Documentation/admin-guide/mm/pagemap.rst.
 //!
-//! pagemap is read in chunks, parent and child in turn. The kernel may migrate a page
-//! between the two readings, which would look like a split; so a chunk in which a page
-//! differs is read again until two readings in a row agree.
+//! pagemap is read in chunks, parent and child in turn, over the whole range: one call
+//! for thousands of pages however small the segments are. The kernel may migrate a page
+//! meanwhile, which looks absent, or differs between the two readings; so a chunk in
+//! which a page is not as expected is read again, and a split counts only if two
+//! readings in a row agree on it.
 
 use crate::proc::pagemap::{ENTRY_BYTES, Entry, file_offset};
 use crate::sys::file::{Process, open_proc, read_at};
 use crate::sys::{Errno, Region, RemoteAddr, Segments};
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::thread::sched_yield;
 
 /// How sharing was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +69,8 @@ const fn entry_bytes(pages: usize) -> usize {
 
 /// Pages in a chunk.
 const CHUNK_PAGES: usize = 4096;
-/// Readings of a chunk before its changing pages count as lost.
-const READINGS_MAX: u32 = 5;
+/// Readings of a chunk before its pages count as what they were last.
+const READINGS_MAX: u32 = 8;
 
 /// The page tables of parent and child, as pagemap shows them.
 pub struct PageTables<'m> {
@@ -77,7 +80,7 @@ pub struct PageTables<'m> {
     memory: &'m mut Memory,
 }
 
-/// What [`PageTables`] works in: two chunks of entries, and one bit a page of the arena.
+/// What [`PageTables`] works in: two chunks of entries, and one bit a page of the range.
 pub struct Memory {
     parent: Region,
     child: Region,
@@ -85,16 +88,16 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// For arenas of up to `pages` pages.
+    /// For arenas that span up to `pages` pages, gaps included.
     ///
     /// # Errors
     /// `ENOMEM`.
     pub fn new(pages: usize) -> Result<Self, Errno> {
-        let chunk = || Region::unshared(entry_bytes(CHUNK_PAGES));
+        let chunk = || Region::not_inherited(entry_bytes(CHUNK_PAGES));
         Ok(Self {
             parent: chunk()?,
             child: chunk()?,
-            tracked: Region::unshared(pages.div_ceil(64) * 8)?,
+            tracked: Region::not_inherited(pages.div_ceil(64) * 8)?,
         })
     }
 }
@@ -106,25 +109,81 @@ struct Both {
     child: Entry,
 }
 
-impl Both {
-    fn present(self) -> bool {
-        self.parent.present() && self.child.present()
-    }
+/// What two page tables say of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// Missing in one of them.
+    Absent,
+    /// The same frame in both, as far as the evidence can tell.
+    Shared,
+    /// A frame of its own in each.
+    Separate,
+}
 
+impl Both {
     fn frames_hidden(self) -> bool {
         self.parent.frames_hidden() || self.child.frames_hidden()
     }
 
-    /// Both map the same frame, as far as this kind of evidence can tell.
-    fn shared(self, evidence: Evidence) -> bool {
-        match evidence {
+    fn judge(self, evidence: Evidence) -> Found {
+        if !self.parent.present() || !self.child.present() {
+            return Found::Absent;
+        }
+        let shared = match evidence {
             Evidence::Pfn => {
                 let frame = self.parent.frame();
                 frame.is_some() && frame == self.child.frame()
             }
             Evidence::Exclusive => !self.parent.exclusive() && !self.child.exclusive(),
             Evidence::None => false,
+        };
+        if shared {
+            Found::Shared
+        } else {
+            Found::Separate
         }
+    }
+}
+
+/// Where an arena's pages lie among those of its range.
+#[derive(Clone, Copy)]
+struct Grid {
+    start: RemoteAddr,
+    pages: usize,
+    segment_pages: usize,
+    stride_pages: usize,
+}
+
+/// Some neighbouring pages of a range: the number of the first, and how many.
+#[derive(Clone, Copy)]
+struct Chunk {
+    first: usize,
+    pages: usize,
+}
+
+impl Grid {
+    fn of(segments: &Segments, page_bytes: usize) -> Self {
+        let shape = segments.shape();
+        Self {
+            start: segments.address(0),
+            pages: shape.span_bytes() / page_bytes,
+            segment_pages: shape.segment_bytes / page_bytes,
+            stride_pages: (shape.segment_bytes + shape.gap_bytes) / page_bytes,
+        }
+    }
+
+    fn chunks(self) -> impl Iterator<Item = Chunk> {
+        (0..self.pages)
+            .step_by(CHUNK_PAGES)
+            .map(move |first| Chunk {
+                first,
+                pages: CHUNK_PAGES.min(self.pages - first),
+            })
+    }
+
+    /// Whether a page is one of a segment's, not of a gap.
+    const fn is_readable(self, page: usize) -> bool {
+        page % self.stride_pages < self.segment_pages
     }
 }
 
@@ -147,40 +206,65 @@ impl<'m> PageTables<'m> {
     /// # Errors
     /// As pread(2); `EIO` if pagemap ends early.
     pub fn before(&mut self, segments: &Segments) -> Result<(Evidence, Before), Errno> {
+        let grid = Grid::of(segments, self.page_bytes);
         let mut evidence = Evidence::Pfn;
-        let (mut before, hidden) = self.find_tracked(segments, evidence)?;
+        let (mut before, hidden) = self.find_tracked(grid, evidence)?;
         // One hidden frame anywhere, and all are judged by bit 56.
         if hidden {
             evidence = Evidence::Exclusive;
-            (before, _) = self.find_tracked(segments, evidence)?;
+            (before, _) = self.find_tracked(grid, evidence)?;
         }
         Ok((evidence, before))
     }
 
     /// Marks the pages to track; also says whether any frame number was hidden.
-    fn find_tracked(
-        &mut self,
-        segments: &Segments,
-        evidence: Evidence,
-    ) -> Result<(Before, bool), Errno> {
-        let mut before = Before::default();
+    fn find_tracked(&mut self, grid: Grid, evidence: Evidence) -> Result<(Before, bool), Errno> {
+        let mut total = Before::default();
         let mut hidden = false;
-        self.each_chunk(segments, |tables, first, start, pages| {
-            tables.read_chunk(start, pages)?;
-            for index in 0..pages {
-                let both = tables.pair(index);
-                let shared = both.present() && both.shared(evidence);
-                hidden |= both.frames_hidden();
-                tables.mark(first + index, shared);
-                *match (both.present(), shared) {
-                    (false, _) => &mut before.absent,
-                    (true, true) => &mut before.tracked,
-                    (true, false) => &mut before.unshared,
-                } += 1;
+        for chunk in grid.chunks() {
+            let mut found = Before::default();
+            for _ in 0..READINGS_MAX {
+                self.read_chunk(grid, chunk)?;
+                found = self.mark_shared(grid, chunk, evidence, &mut hidden);
+                if hidden || found.absent + found.unshared == 0 {
+                    break;
+                }
+                sched_yield();
             }
-            Ok(())
-        })?;
-        Ok((before, hidden))
+            total.tracked += found.tracked;
+            total.unshared += found.unshared;
+            total.absent += found.absent;
+        }
+        Ok((total, hidden))
+    }
+
+    fn mark_shared(
+        &mut self,
+        grid: Grid,
+        chunk: Chunk,
+        evidence: Evidence,
+        hidden: &mut bool,
+    ) -> Before {
+        let mut before = Before::default();
+        for index in 0..chunk.pages {
+            let page = chunk.first + index;
+            let mut tracked = false;
+            if grid.is_readable(page) {
+                let both = self.pair(index);
+                *hidden |= both.frames_hidden();
+                match both.judge(evidence) {
+                    Found::Absent => before.absent += 1,
+                    Found::Separate => before.unshared += 1,
+                    Found::Shared => {
+                        before.tracked += 1;
+                        tracked = true;
+                    }
+                }
+            }
+            let word = &mut self.memory.tracked.words_mut()[page / 64];
+            *word = *word & !(1 << (page % 64)) | u64::from(tracked) << (page % 64);
+        }
+        before
     }
 
     /// What became of the tracked pages.
@@ -188,82 +272,56 @@ impl<'m> PageTables<'m> {
     /// # Errors
     /// As [`before`](Self::before).
     pub fn after(&mut self, segments: &Segments, evidence: Evidence) -> Result<After, Errno> {
+        let grid = Grid::of(segments, self.page_bytes);
         let mut total = After::default();
-        self.each_chunk(segments, |tables, first, start, pages| {
-            let chunk = tables.settled_chunk(first, start, pages, evidence)?;
-            total.shared += chunk.shared;
-            total.split += chunk.split;
-            total.lost += chunk.lost;
-            Ok(())
-        })?;
+        for chunk in grid.chunks() {
+            let found = self.settled(grid, chunk, evidence)?;
+            total.shared += found.shared;
+            total.split += found.split;
+            total.lost += found.lost;
+        }
         Ok(total)
     }
 
-    /// One chunk, read until two readings agree on what was split.
-    fn settled_chunk(
-        &mut self,
-        first: usize,
-        start: RemoteAddr,
-        pages: usize,
-        evidence: Evidence,
-    ) -> Result<After, Errno> {
-        self.read_chunk(start, pages)?;
-        let mut last = self.count(first, pages, evidence);
-        for _ in 1..READINGS_MAX {
-            if last.split == 0 {
-                return Ok(last);
+    /// One chunk, read until nothing is lost and two readings agree on what was split.
+    fn settled(&mut self, grid: Grid, chunk: Chunk, evidence: Evidence) -> Result<After, Errno> {
+        let mut last = After::default();
+        for _ in 0..READINGS_MAX {
+            self.read_chunk(grid, chunk)?;
+            let now = self.count(chunk, evidence);
+            if now.lost == 0 && (now.split == 0 || now == last) {
+                return Ok(now);
             }
-            self.read_chunk(start, pages)?;
-            let next = self.count(first, pages, evidence);
-            if next == last {
-                return Ok(next);
-            }
-            last = next;
+            last = now;
+            sched_yield();
         }
         Ok(After {
+            shared: last.shared,
             split: 0,
             lost: last.lost + last.split,
-            ..last
         })
     }
 
-    fn count(&mut self, first: usize, pages: usize, evidence: Evidence) -> After {
+    fn count(&mut self, chunk: Chunk, evidence: Evidence) -> After {
         let mut after = After::default();
-        for index in 0..pages {
-            if !self.is_tracked(first + index) {
+        for index in 0..chunk.pages {
+            let page = chunk.first + index;
+            if self.memory.tracked.words_mut()[page / 64] >> (page % 64) & 1 == 0 {
                 continue;
             }
-            let both = self.pair(index);
-            *match (both.present(), both.shared(evidence)) {
-                (false, _) => &mut after.lost,
-                (true, true) => &mut after.shared,
-                (true, false) => &mut after.split,
-            } += 1;
+            match self.pair(index).judge(evidence) {
+                Found::Absent => after.lost += 1,
+                Found::Shared => after.shared += 1,
+                Found::Separate => after.split += 1,
+            }
         }
         after
     }
 
-    /// Calls `work(self, number of the chunk's first page, its address, its pages)`.
-    fn each_chunk(
-        &mut self,
-        segments: &Segments,
-        mut work: impl FnMut(&mut Self, usize, RemoteAddr, usize) -> Result<(), Errno>,
-    ) -> Result<(), Errno> {
-        let mut first = 0;
-        for span in segments.spans() {
-            let pages = span.len as usize / self.page_bytes;
-            for offset in (0..pages).step_by(CHUNK_PAGES) {
-                let start = span.start.plus((offset * self.page_bytes) as u64);
-                work(self, first + offset, start, CHUNK_PAGES.min(pages - offset))?;
-            }
-            first += pages;
-        }
-        Ok(())
-    }
-
-    fn read_chunk(&mut self, start: RemoteAddr, pages: usize) -> Result<(), Errno> {
+    fn read_chunk(&mut self, grid: Grid, chunk: Chunk) -> Result<(), Errno> {
+        let start = grid.start.plus((chunk.first * self.page_bytes) as u64);
         let offset = file_offset(start.0, self.page_bytes as u64);
-        let bytes = entry_bytes(pages);
+        let bytes = entry_bytes(chunk.pages);
         let memory = &mut *self.memory;
         for (file, region) in [
             (&self.parent, &mut memory.parent),
@@ -283,13 +341,67 @@ impl<'m> PageTables<'m> {
             child: Entry(self.memory.child.words_mut()[index]),
         }
     }
+}
 
-    fn mark(&mut self, page: usize, tracked: bool) {
-        let word = &mut self.memory.tracked.words_mut()[page / 64];
-        *word = *word & !(1 << (page % 64)) | u64::from(tracked) << (page % 64);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRESENT: u64 = 1 << 63;
+    const SWAPPED: u64 = 1 << 62;
+    const EXCLUSIVE: u64 = 1 << 56;
+
+    fn judge(parent: u64, child: u64, evidence: Evidence) -> Found {
+        let (parent, child) = (Entry(parent), Entry(child));
+        Both { parent, child }.judge(evidence)
     }
 
-    fn is_tracked(&mut self, page: usize) -> bool {
-        self.memory.tracked.words_mut()[page / 64] >> (page % 64) & 1 == 1
+    #[test]
+    fn frames_are_compared_and_a_hidden_one_is_never_shared() {
+        let pfn = |parent, child| judge(parent, child, Evidence::Pfn);
+        assert_eq!(pfn(PRESENT | 7, PRESENT | 7), Found::Shared);
+        assert_eq!(pfn(PRESENT | 7, PRESENT | 8), Found::Separate);
+        // Present, and the number reads as 0.
+        assert_eq!(pfn(PRESENT, PRESENT), Found::Separate);
+        // The low bits of a swapped entry are no frame.
+        assert_eq!(pfn(SWAPPED | 7, SWAPPED | 7), Found::Absent);
+        assert_eq!(pfn(PRESENT | 7, 0), Found::Absent);
+    }
+
+    #[test]
+    fn bit_56_on_either_side_means_not_shared() {
+        let exclusive = |parent, child| judge(parent, child, Evidence::Exclusive);
+        assert_eq!(exclusive(PRESENT, PRESENT), Found::Shared);
+        assert_eq!(exclusive(PRESENT, PRESENT | EXCLUSIVE), Found::Separate);
+        assert_eq!(exclusive(PRESENT | EXCLUSIVE, PRESENT), Found::Separate);
+        assert_eq!(exclusive(EXCLUSIVE, PRESENT), Found::Absent);
+    }
+
+    #[test]
+    fn without_evidence_nothing_is_shared() {
+        assert_eq!(
+            judge(PRESENT | 7, PRESENT | 7, Evidence::None),
+            Found::Separate
+        );
+    }
+
+    #[test]
+    fn gaps_are_left_out_and_every_page_is_in_one_chunk() {
+        let grid = Grid {
+            start: RemoteAddr(0),
+            pages: 5 * 2000 - 1,
+            segment_pages: 4,
+            stride_pages: 5,
+        };
+        let readable = (0..grid.pages)
+            .filter(|&page| grid.is_readable(page))
+            .count();
+        assert_eq!(readable, 4 * 2000);
+        let mut next = 0;
+        for chunk in grid.chunks() {
+            assert_eq!(chunk.first, next);
+            next += chunk.pages;
+        }
+        assert_eq!(next, grid.pages);
     }
 }

@@ -6,9 +6,26 @@
 //! each stands once at each position; where the rotation starts is drawn anew for every
 //! such round.
 
-use crate::cli::bench::Order;
-use crate::cli::value::{LIST_MAX, List};
 use crate::reader::Method;
+use heapless::Vec;
+
+/// Most methods, and most blocks, of a plan.
+pub const LIST_MAX: usize = 16;
+
+/// Some of them, in the order given.
+pub type List<T> = Vec<T, LIST_MAX>;
+
+/// How the order of the cases is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Shuffled; each method stands at each position equally often.
+    #[default]
+    Balanced,
+    /// As listed, then reversed, in turn.
+    Alternate,
+    /// As listed.
+    Fixed,
+}
 
 /// One case of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,19 +20,19 @@ impl<'c> Ptrace<'c> {
 }
 
 impl BlockReader for Ptrace<'_> {
-    /// The last word of a block that is no multiple of eight is read whole, from
-    /// further down, so that nothing past the block is touched.
+    /// Peeks aligned words only, which never cross a page, and takes what belongs to the
+    /// block.
     #[inline]
     fn read(&mut self, start: RemoteAddr, block: &mut [u8]) -> Result<usize, Errno> {
         let mut done = 0;
         while done < block.len() {
-            let left = block.len() - done;
-            let back = 8usize.saturating_sub(left).min(done);
-            let at = start.plus((done - back) as u64);
-            match self.0.peek(at) {
+            let at = start.0 + done as u64;
+            let skipped = (at % 8) as usize;
+            match self.0.peek(RemoteAddr(at - skipped as u64)) {
                 Ok(word) => {
-                    let count = left.min(8 - back);
-                    block[done..done + count].copy_from_slice(&word[back..back + count]);
+                    let wanted = &mut block[done..];
+                    let count = wanted.len().min(8 - skipped);
+                    wanted[..count].copy_from_slice(&word[skipped..skipped + count]);
                     done += count;
                 }
                 Err(errno) if done == 0 => return Err(errno),

@@ -63,7 +63,8 @@ unsafe fn auxv_after(mut at: *const usize) -> Option<Auxv> {
         // SAFETY: as above.
         unsafe { (*pair, *pair.add(1)) }
     });
-    Auxv::from_pairs(pairs)
+    // SAFETY: STACK.
+    unsafe { Auxv::from_pairs(pairs) }
 }
 
 #[panic_handler]

@@ -19,7 +19,8 @@ global_asm!(
 #[inline(always)]
 pub(super) unsafe fn copy_up(to: *mut u8, from: *const u8, len: usize) {
     // SAFETY: the caller's contract. Direction flag is clear by the ABI. CPUs with ERMS
-    // (all since 2013) run this at full width; the kernel's own copies use it too.
+    // (Intel since 2013, AMD since 2020) run this at full width, as the kernel's own
+    // copies do; on older ones this is slower, and with it the `memcpy` reader.
     unsafe {
         asm!(
             "rep movsb", // rcx bytes from [rsi] to [rdi]

@@ -29,12 +29,20 @@ impl Clock {
     #[must_use]
     pub fn best(auxv: &Auxv) -> Self {
         let address = auxv
-            .vdso
+            .vdso()
             // SAFETY: the kernel mapped its vDSO there for the life of the process.
             .and_then(|base| unsafe { vdso::symbol(base, VDSO_CLOCK_GETTIME) });
         // SAFETY: the symbol's type is documented in vdso(7): int (clockid_t, struct timespec *).
         let vdso = address.map(|at| unsafe { core::mem::transmute::<usize, VdsoClock>(at) });
-        Self { vdso }
+        Self { vdso }.proved().unwrap_or(Self::system_call())
+    }
+
+    /// The same clock, if two readings are above 0 and in order; `None` if it cannot be
+    /// read (a filter may deny the call) or stands still at 0.
+    #[must_use]
+    pub fn proved(self) -> Option<Self> {
+        let (first, second) = (self.now_ns(), self.now_ns());
+        (first > 0 && second >= first).then_some(self)
     }
 
     /// The system call, so that a tracer can see each reading.
@@ -63,7 +71,8 @@ impl Clock {
             seconds: 0,
             nanoseconds: 0,
         };
-        // CLOCK_MONOTONIC with a valid pointer cannot fail (clock_gettime(2)).
+        // CLOCK_MONOTONIC with a valid pointer fails only where a filter denies the call;
+        // then the reading is 0, which `proved` finds out before anything is timed.
         match self.vdso {
             // SAFETY: `time` outlives the call; the function came from the vDSO.
             Some(read) => unsafe {
@@ -160,7 +169,7 @@ mod vdso {
             // SAFETY: names are offsets into the image's string table.
             let named = unsafe { is_named(tables.strings + symbol.name as usize, name) };
             if symbol.section != 0 && named {
-                return Some(bias + symbol.value as usize);
+                return Some(bias.wrapping_add(symbol.value as usize));
             }
         }
         None
@@ -272,7 +281,8 @@ mod tests {
         let pairs = raw
             .chunks_exact(16)
             .map(|pair| (word(&pair[..8]), word(&pair[8..])));
-        Auxv::from_pairs(pairs).unwrap()
+        // SAFETY: the kernel's own, of this process.
+        unsafe { Auxv::from_pairs(pairs) }.unwrap()
     }
 
     #[test]
@@ -280,7 +290,7 @@ mod tests {
         let auxv = auxv();
         let fast = Clock::best(&auxv);
         let slow = Clock::system_call();
-        if auxv.vdso.is_some() {
+        if auxv.vdso().is_some() {
             assert_eq!(fast.path(), "vdso");
         }
         // Readings in turn: each must lie between its neighbours.

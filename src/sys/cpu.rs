@@ -30,6 +30,9 @@ pub const LIMIT: usize = CpuSet::MAX_CPU;
 /// # Errors
 /// `EINVAL` if the CPU does not exist, is offline, or is outside the cpuset.
 pub fn pin(cpu: usize) -> Result<(), Errno> {
+    if cpu >= LIMIT {
+        return Err(Errno::INVAL);
+    }
     let mut set = CpuSet::new();
     set.set(cpu);
     sched_setaffinity(None, &set)

@@ -1,5 +1,4 @@
-//! The only door to the kernel: assembly, the system calls rustix lacks, and every
-//! `unsafe` block of the library.
+//! Assembly, the system calls rustix lacks, and every `unsafe` block of the library.
 //!
 //! Nothing here knows what is being measured. Callers above get types that cannot be
 //! misused from safe code: a [`Region`] owns its pages, a [`RemoteAddr`] can never be

@@ -111,9 +111,9 @@ pub struct Faults {
 }
 
 /// What has been charged to this process. C form: `getrusage(RUSAGE_SELF, &usage)`,
-/// getrusage(2); it cannot fail with these arguments.
+/// getrusage(2). `None` if a filter denies the call.
 #[must_use]
-pub fn own_faults() -> Faults {
+pub fn own_faults() -> Option<Faults> {
     /// `struct rusage`: two timevals, then fourteen longs, of which these are 4 and 5.
     #[repr(C)]
     struct Usage {
@@ -131,11 +131,20 @@ pub fn own_faults() -> Faults {
     const RUSAGE_SELF: usize = 0;
     let at = (&raw mut usage) as usize;
     // SAFETY: SYSCALL; the kernel writes one `struct rusage` (18 words) into `usage`.
-    unsafe {
-        syscall6(nr::GETRUSAGE, RUSAGE_SELF, at, 0, 0, 0, 0);
-    }
-    Faults {
+    let result = check(unsafe { syscall6(nr::GETRUSAGE, RUSAGE_SELF, at, 0, 0, 0, 0) });
+    result.ok().map(|_| Faults {
         minor: usage.minor,
         major: usage.major,
+    })
+}
+
+impl Faults {
+    /// How many more than at an earlier reading.
+    #[must_use]
+    pub const fn since(self, before: Self) -> Self {
+        Self {
+            minor: self.minor.saturating_sub(before.minor),
+            major: self.major.saturating_sub(before.major),
+        }
     }
 }

@@ -30,14 +30,20 @@ impl Region {
     }
 
     /// As [`new`](Self::new), but children do not get it (MADV_DONTFORK): what the
-    /// measuring side writes after a fork costs no copy-on-write fault.
+    /// measuring side writes after a fork costs no copy-on-write fault. In a child the
+    /// value still exists and its memory does not.
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn unshared(len: usize) -> Result<Self, Errno> {
+    pub fn not_inherited(len: usize) -> Result<Self, Errno> {
         let region = Self::new(len)?;
         region.advise(0..len, Advice::LinuxDontFork)?;
         Ok(region)
+    }
+
+    /// Bytes in it.
+    pub(super) const fn len(&self) -> usize {
+        self.len
     }
 
     /// Where it starts in this process.
@@ -49,8 +55,8 @@ impl Region {
     /// Its bytes.
     #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: OWNED; readable and writable over its whole length, which only
-        // `segments` changes, and that module never calls this.
+        // SAFETY: OWNED; readable and writable over its whole length: who seals or punches
+        // a part has promised never to call this.
         unsafe { slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
     }
 
@@ -69,7 +75,7 @@ impl Region {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn use_once(len: usize, page_bytes: usize) -> Result<(), Errno> {
-        let mut region = Self::unshared(len)?;
+        let mut region = Self::new(len)?;
         // Huge pages make this fast; EINVAL: a kernel that has none.
         let _ = region.advise(0..len, Advice::LinuxHugepage);
         region.touch(page_bytes);
@@ -85,36 +91,48 @@ impl Region {
         }
     }
 
-    /// Gives advice about a range. madvise(2).
+    /// Gives advice about a range, none that discards data. madvise(2).
     pub(super) fn advise(&self, range: Range<usize>, advice: Advice) -> Result<(), Errno> {
         let (at, len) = self.part(range);
         // SAFETY: OWNED, and none of the advice used here discards data.
         unsafe { madvise(at, len, advice) }
     }
 
-    /// Makes a range inaccessible (PROT_NONE). The caller never touches it again.
-    pub(super) fn seal(&self, range: Range<usize>) -> Result<(), Errno> {
+    /// Makes a range inaccessible (PROT_NONE).
+    ///
+    /// # Safety
+    /// No reference into the range exists or will be made, by `bytes_mut` neither.
+    pub(super) unsafe fn seal(&self, range: Range<usize>) -> Result<(), Errno> {
         let (at, len) = self.part(range);
-        // SAFETY: OWNED; `segments` hands out no reference into a sealed range.
+        // SAFETY: OWNED; the caller's contract.
         unsafe { mprotect(at, len, MprotectFlags::empty()) }
     }
 
-    /// Unmaps a range. The caller never touches it again.
-    pub(super) fn punch(&self, range: Range<usize>) -> Result<(), Errno> {
+    /// Unmaps a range, which then belongs to whoever the kernel gives it to next.
+    ///
+    /// # Safety
+    /// As [`seal`](Self::seal); and the region is never dropped as a whole.
+    pub(super) unsafe fn punch(&self, range: Range<usize>) -> Result<(), Errno> {
         let (at, len) = self.part(range);
-        // SAFETY: OWNED; `segments` hands out no reference into a punched range.
+        // SAFETY: OWNED; the caller's contract.
         unsafe { munmap(at, len) }
     }
 
-    /// A range's bytes, which must not have been sealed or punched.
-    pub(super) fn slice(&self, range: Range<usize>) -> &[u8] {
+    /// A range's bytes.
+    ///
+    /// # Safety
+    /// The range was neither sealed nor punched.
+    pub(super) unsafe fn slice(&self, range: Range<usize>) -> &[u8] {
         let (at, len) = self.part(range);
-        // SAFETY: OWNED and within the mapping; the caller vouches for accessibility.
+        // SAFETY: OWNED and within the mapping; the caller's contract.
         unsafe { slice::from_raw_parts(at.cast_const().cast(), len) }
     }
 
     /// As [`slice`](Self::slice), exclusive.
-    pub(super) fn slice_mut(&mut self, range: Range<usize>) -> &mut [u8] {
+    ///
+    /// # Safety
+    /// As [`slice`](Self::slice).
+    pub(super) unsafe fn slice_mut(&mut self, range: Range<usize>) -> &mut [u8] {
         let (at, len) = self.part(range);
         // SAFETY: as `slice`, and `self` is borrowed exclusively.
         unsafe { slice::from_raw_parts_mut(at.cast(), len) }
@@ -142,7 +160,7 @@ mod tests {
 
     #[test]
     fn starts_as_zeros_and_keeps_what_is_written() {
-        let mut region = Region::unshared(10_000).unwrap();
+        let mut region = Region::not_inherited(10_000).unwrap();
         region.touch(4096);
         assert!(region.bytes_mut().iter().all(|&byte| byte == 0));
         region.words_mut()[1249] = 7;

@@ -6,6 +6,7 @@
 
 use super::remote::RemoteSpan;
 use super::{Errno, Region, RemoteAddr};
+use core::mem::ManuallyDrop;
 use core::ops::Range;
 use rustix::mm::Advice;
 
@@ -60,7 +61,8 @@ pub enum Backing {
 /// Private anonymous memory of a certain [`Shape`].
 #[derive(Debug)]
 pub struct Segments {
-    region: Region,
+    /// Dropped piece by piece: what was punched is no longer ours.
+    region: ManuallyDrop<Region>,
     /// Offset of the first segment in the region.
     first: usize,
     shape: Shape,
@@ -92,7 +94,7 @@ impl Segments {
             },
         }
         let segments = Self {
-            region,
+            region: ManuallyDrop::new(region),
             first,
             shape,
         };
@@ -101,19 +103,26 @@ impl Segments {
     }
 
     fn cut(&self, len: usize) -> Result<(), Errno> {
-        self.region.seal(0..self.first)?;
-        self.region
-            .seal(self.first + self.shape.span_bytes()..len)?;
-        for index in 1..self.shape.segments {
-            let end = self.first + self.shape.segment(index).start;
-            let gap = end - self.shape.gap_bytes..end;
-            if index % 2 == 1 {
-                self.region.seal(gap)?;
-            } else {
-                self.region.punch(gap)?;
-            }
+        let margins = [0..self.first, self.first + self.shape.span_bytes()..len];
+        let sealed = (1..self.shape.segments).step_by(2);
+        for part in margins
+            .into_iter()
+            .chain(sealed.map(|index| self.gap_before(index)))
+        {
+            // SAFETY: this module makes references into segments only.
+            unsafe { self.region.seal(part) }?;
+        }
+        for index in (2..self.shape.segments).step_by(2) {
+            // SAFETY: as above; the region is in `ManuallyDrop`.
+            unsafe { self.region.punch(self.gap_before(index)) }?;
         }
         Ok(())
+    }
+
+    /// The gap between segment `index - 1` and segment `index`: sealed if `index` is odd.
+    fn gap_before(&self, index: usize) -> Range<usize> {
+        let end = self.first + self.shape.segment(index).start;
+        end - self.shape.gap_bytes..end
     }
 
     /// How it is cut.
@@ -139,14 +148,16 @@ impl Segments {
     /// The bytes of segment `index`.
     #[must_use]
     pub fn segment(&self, index: usize) -> &[u8] {
-        self.region.slice(self.within(index))
+        // SAFETY: a segment is neither sealed nor punched.
+        unsafe { self.region.slice(self.within(index)) }
     }
 
     /// The bytes of segment `index`, to be written.
     #[must_use]
     pub fn segment_mut(&mut self, index: usize) -> &mut [u8] {
         let range = self.within(index);
-        self.region.slice_mut(range)
+        // SAFETY: a segment is neither sealed nor punched.
+        unsafe { self.region.slice_mut(range) }
     }
 
     /// The segments as spans, in order of address.
@@ -178,6 +189,21 @@ impl Segments {
         assert!(index < self.shape.segments);
         let segment = self.shape.segment(index);
         self.first + segment.start..self.first + segment.end
+    }
+}
+
+impl Drop for Segments {
+    /// From one hole to the next: what lies in a hole by now belongs to others.
+    fn drop(&mut self) {
+        let mut start = 0;
+        for index in (2..self.shape.segments).step_by(2) {
+            let hole = self.gap_before(index);
+            // SAFETY: OWNED, no reference outlives `self`, and nothing is used after this.
+            let _ = unsafe { self.region.punch(start..hole.start) };
+            start = hole.end;
+        }
+        // SAFETY: as above.
+        let _ = unsafe { self.region.punch(start..self.region.len()) };
     }
 }
 
@@ -283,5 +309,25 @@ mod tests {
         }
         assert_eq!(arena.bytes_at(RemoteAddr(first.0 - 1), 1), None);
         assert_eq!(arena.bytes_at(first, usize::MAX), None);
+    }
+
+    /// What the kernel puts into a hole is not unmapped with the arena.
+    #[test]
+    fn a_hole_belongs_to_whoever_got_it() {
+        let shape = Shape {
+            segments: 3,
+            segment_bytes: 4 * PAGE,
+            gap_bytes: 4 * PAGE,
+        };
+        let arena = Segments::map(shape, Backing::Small, PAGE).unwrap();
+        let hole = (arena.address(2).0 - 4 * PAGE as u64) as usize;
+        // The kernel fills holes from the top; some of these land in ours.
+        let mut others: Vec<Region> = (0..64).map(|_| Region::new(4 * PAGE).unwrap()).collect();
+        let landed = others.iter().any(|other| other.address() == hole);
+        drop(arena);
+        for other in &mut others {
+            other.touch(PAGE);
+        }
+        std::eprintln!("a region landed in the hole: {landed}");
     }
 }

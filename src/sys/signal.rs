@@ -1,12 +1,15 @@
-//! SIGINT and SIGTERM become a flag that is looked at between cases, so that children
-//! are gone and rows are whole before the appliance ends; a closed pipe becomes EPIPE.
+//! SIGINT and SIGTERM end the program at once, in their handler; a closed pipe becomes
+//! EPIPE.
 //!
-//! SA_RESTART keeps slow calls going; poll(2) is never restarted, so waiting at a
-//! barrier still notices at once (signal(7)).
+//! Ending there is safe at any point: a row leaves in one write(2), so none is cut; a
+//! child is killed when its parent dies (PR_SET_PDEATHSIG); there is nothing else to
+//! undo. A flag that is looked at between cases would let a long pass, or a full pipe,
+//! keep the program alive.
 
-use super::arch::{nr, signal_return, syscall6};
-use super::{Errno, check};
-use core::sync::atomic::{AtomicI32, Ordering};
+use super::arch::{nr, syscall6};
+use super::process::exit;
+use super::{Errno, check, stdio};
+use crate::text::Text;
 
 /// `struct sigaction` as the kernel takes it, the same on both CPUs
 /// (include/uapi/asm-generic/signal.h with SA_RESTORER defined).
@@ -21,47 +24,57 @@ struct Action {
 const SIGINT: usize = 2;
 const SIGPIPE: usize = 13;
 const SIGTERM: usize = 15;
+const SIGCHLD: usize = 17;
+const SIG_DFL: usize = 0;
 const SIG_IGN: usize = 1;
 const SA_RESTORER: usize = 0x0400_0000;
-const SA_RESTART: usize = 0x1000_0000;
 
-static CAUGHT: AtomicI32 = AtomicI32::new(0);
-
-extern "C" fn catch(signal: i32) {
-    CAUGHT.store(signal, Ordering::Relaxed);
+extern "C" fn stop(signal: i32) {
+    let mut line = Text::new();
+    line.add("\ncowitness: error: stopped by signal ");
+    line.signed(signal.into()).add("\n");
+    let _ = stdio::stderr().write_all(line.read().unwrap_or_default().as_bytes());
+    exit(128 + signal)
 }
 
-/// The signal that asked us to stop, if one did.
-#[must_use]
-pub fn caught() -> Option<i32> {
-    match CAUGHT.load(Ordering::Relaxed) {
-        0 => None,
-        signal => Some(signal),
-    }
-}
-
-/// Installs the handlers. Children inherit them. sigaction(2).
+/// Installs the handlers, and takes back an inherited SIG_IGN for SIGCHLD, under which a
+/// child that died would not wait to be reaped. sigaction(2).
 ///
 /// # Errors
 /// None that the man page names for these arguments.
 pub fn install() -> Result<(), Errno> {
-    let handler = catch as *const () as usize;
-    for (signal, handler) in [(SIGINT, handler), (SIGTERM, handler), (SIGPIPE, SIG_IGN)] {
-        set(signal, handler)?;
-    }
-    Ok(())
+    let stop = stop as *const () as usize;
+    let actions = [
+        (SIGINT, stop),
+        (SIGTERM, stop),
+        (SIGPIPE, SIG_IGN),
+        (SIGCHLD, SIG_DFL),
+    ];
+    actions
+        .into_iter()
+        .try_for_each(|(signal, handler)| set(signal, handler))
+}
+
+/// For a child: it ends without a word.
+///
+/// # Errors
+/// As [`install`].
+pub fn restore_defaults() -> Result<(), Errno> {
+    set(SIGINT, SIG_DFL)?;
+    set(SIGTERM, SIG_DFL)
 }
 
 fn set(signal: usize, handler: usize) -> Result<(), Errno> {
-    let restorer = signal_return();
     let action = Action {
         handler,
-        flags: SA_RESTART | if restorer == 0 { 0 } else { SA_RESTORER },
-        restorer,
+        // x86_64 kernels insist on a place to return to. The handler never returns, so
+        // any will do.
+        flags: SA_RESTORER,
+        restorer: handler,
         mask: 0,
     };
     let at = (&raw const action) as usize;
-    // SAFETY: SYSCALL; the kernel reads `action`; the mask is 8 bytes. The handler only
-    // stores to an atomic, which is safe at any point of the program.
+    // SAFETY: SYSCALL; the kernel reads `action`; the mask is 8 bytes. The handler makes
+    // system calls and uses its own stack only (signal-safety(7)), and ends the process.
     check(unsafe { syscall6(nr::RT_SIGACTION, signal, at, 0, 8, 0, 0) }).map(|_| ())
 }

@@ -25,7 +25,7 @@ impl<T: Copy> Table<T> {
     pub fn new(capacity: usize) -> Result<Self, Errno> {
         let bytes = capacity.max(1).checked_mul(size_of::<T>());
         Ok(Self {
-            region: Region::unshared(bytes.ok_or(Errno::NOMEM)?.max(1))?,
+            region: Region::not_inherited(bytes.ok_or(Errno::NOMEM)?.max(1))?,
             len: 0,
             capacity,
             kind: PhantomData,

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The binary under test.
 pub const BINARY: &str = env!("CARGO_BIN_EXE_cowitness");
@@ -29,28 +29,51 @@ pub fn command(args: &str) -> Command {
     command
 }
 
-/// As [`command`], as the user `nobody`. `None`, with a word about it, unless we are root.
-pub fn command_as_nobody(args: &str) -> Option<Command> {
+/// As [`command`], as the user `nobody`, and the folder it lives in. `None`, with a word
+/// about it, unless we are root.
+pub fn command_as_nobody(args: &str) -> Option<(Command, Folder)> {
     const NOBODY: u32 = 65534;
     if !is_root() {
         eprintln!("skipped: only root can become nobody");
         return None;
     }
-    // The build folder may be closed to others; a copy in the temporary folder is not.
-    static COPY: OnceLock<PathBuf> = OnceLock::new();
-    let copy = COPY.get_or_init(|| {
-        let name = format!("cowitness-test-{}", std::process::id());
-        let copy = std::env::temp_dir().join(name);
-        fs::copy(BINARY, &copy).expect("the binary can be copied");
-        fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).expect("mode is set");
-        copy
-    });
+    // The build folder may be closed to others; a copy in a folder of our own is not.
+    let folder = Folder::new();
+    let open = fs::Permissions::from_mode(0o755);
+    let copy = folder.0.join("cowitness");
+    fs::copy(BINARY, &copy).expect("the binary can be copied");
+    fs::set_permissions(&copy, open.clone()).expect("mode is set");
+    fs::set_permissions(&folder.0, open).expect("mode is set");
     let mut command = Command::new(copy);
     command
         .args(args.split_ascii_whitespace())
         .stdin(Stdio::null());
     command.uid(NOBODY).gid(NOBODY).current_dir("/");
-    Some(command)
+    Some((command, folder))
+}
+
+/// A folder of this test's own, gone with the value.
+///
+/// Not from a crate: those share rustix with the appliance, and in a test build would
+/// switch on its `std` feature there.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("cowitness-test-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        // Fails if there is one already: nobody prepares it for us.
+        fs::create_dir(&path).expect("a new folder");
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).expect("the folder can go");
+    }
 }
 
 /// Whether the effective user is root.

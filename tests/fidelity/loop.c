@@ -152,12 +152,29 @@ static void fill(char *at, size_t bytes)
     }
 }
 
+/*
+ * Uses as much memory as a splitting pass will ask for, and gives it back: in a virtual
+ * machine the host may have to find it first. The appliance's child does the same.
+ */
+static void use_once(size_t bytes)
+{
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    volatile char *memory = map(bytes);
+
+    /* Refused by kernels without huge pages; then it takes a little longer. */
+    madvise((void *)memory, bytes, MADV_HUGEPAGE);
+    for (size_t offset = 0; offset < bytes; offset += page_bytes)
+        memory[offset] = 0;
+    munmap((void *)memory, bytes);
+}
+
 /* The child sleeps in read(2) until its parent closes the pipe or dies. */
-_Noreturn static void park(pid_t parent, int commands, int ready)
+_Noreturn static void park(pid_t parent, size_t arena_bytes, int commands, int ready)
 {
     char byte = 0;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    use_once(arena_bytes);
     if (getppid() != parent || write(ready, &byte, 1) != 1)
         _exit(1);
     while (read(commands, &byte, 1) < 0 && errno == EINTR)
@@ -222,23 +239,7 @@ static void look(const struct target *target, const char *arena, size_t bytes)
     look_at("self", "smaps", 0, whole);
 }
 
-/*
- * Uses as much memory as a splitting pass will ask for, and gives it back: in a virtual
- * machine the host may only now have to find it. The appliance does the same, and it
- * also empties the caches.
- */
-static void use_once(size_t bytes, size_t page_bytes)
-{
-    volatile char *memory = map(bytes);
-
-    /* Refused by kernels without huge pages; then it takes a little longer. */
-    madvise((void *)memory, bytes, MADV_HUGEPAGE);
-    for (size_t offset = 0; offset < bytes; offset += page_bytes)
-        memory[offset] = 0;
-    munmap((void *)memory, bytes);
-}
-
-static struct target fork_target(void)
+static struct target fork_target(size_t arena_bytes)
 {
     int commands[2], ready[2];
     char byte, path[64];
@@ -252,7 +253,7 @@ static struct target fork_target(void)
     if (pid == 0) {
         close(commands[1]);
         close(ready[0]);
-        park(parent, commands[0], ready[1]);
+        park(parent, arena_bytes, commands[0], ready[1]);
     }
     close(commands[0]);
     close(ready[1]);
@@ -333,12 +334,11 @@ int main(int argc, char **argv)
     fill(arena, bytes);
 
     for (size_t done = 0; done < cases; done++) {
-        struct target target = fork_target();
+        struct target target = fork_target(bytes);
         uint64_t warm_ns = 0;
 
         if (!blind)
             look(&target, arena, bytes);
-        use_once(bytes, page_bytes);
         /* The first use of a code path, here and in the kernel, is not what is timed. */
         pass(&target, page, page_bytes, buffer, page_bytes);
         uint64_t cold_ns = pass(&target, arena, bytes, buffer, block_bytes);

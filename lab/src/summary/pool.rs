@@ -90,6 +90,9 @@ struct Pool {
 pub(super) struct Pools {
     pools: Vec<Pool>,
     sources: u32,
+    /// Rows announced by streams that were cut before their first: nothing tells which
+    /// machine they were to be of.
+    lost_rows: u64,
 }
 
 impl Pools {
@@ -105,6 +108,7 @@ impl Pools {
     /// [`Failure::Mismatch`], [`Failure::Twice`].
     pub(super) fn add(&mut self, mut measured: Measured) -> Result<(), Failure> {
         let Some(machine) = measured.machine.take() else {
+            self.lost_rows += measured.announced.unwrap_or(0);
             return Ok(());
         };
         let rows = measured.samples.len() as u64;
@@ -142,6 +146,12 @@ impl Pools {
         }
         let several = self.pools.len() > 1;
         let mut texts = Vec::new();
+        if self.lost_rows > 0 {
+            let lost = self.lost_rows;
+            texts.push(format!(
+                "{PARTIAL}partial: {lost} rows of streams without a row are missing\n"
+            ));
+        }
         for pool in &mut self.pools {
             let name = if several { pool.name() } else { String::new() };
             texts.push(name + &pool.summarise()?);

@@ -5,18 +5,18 @@ mod row;
 
 use super::env::{self, Context, Kernel};
 use super::progress::Progress;
-use crate::app::Error;
 use crate::cli::Effective;
 use crate::cli::bench::{ClockPath, Options};
 use crate::emit::bench_row::BenchRow;
 use crate::emit::record::Status;
 use crate::emit::stream::{Preamble, Rows};
 use crate::emit::summary::{self, Heading, SCRATCH_PER_SAMPLE, Sample, SummaryError};
+use crate::error::Error;
 use crate::fixture::Arena;
 use crate::measure::case::{Bench, NOT_APPLICABLE};
 use crate::sys::auxv::Auxv;
 use crate::sys::stdio::{Output, stderr, stdout};
-use crate::sys::{Clock, Region, Table, cpu, signal};
+use crate::sys::{Clock, Region, Table, cpu};
 use prepare::{Prepared, Room};
 use row::Common;
 
@@ -29,8 +29,11 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         ClockPath::Best => Clock::best(auxv),
         ClockPath::SystemCall => Clock::system_call(),
     };
+    let clock = clock.proved().ok_or(Error::Invalid(
+        "the clock cannot be read here: clock_gettime gives nothing",
+    ))?;
     let pinned = prepare::pin(options.pin)?;
-    let prepared = Prepared::new(options, auxv.page_bytes)?;
+    let prepared = Prepared::new(options, auxv.page_bytes())?;
     prepared.check_room(&Room::now()?)?;
 
     let kernel = Kernel::read();
@@ -40,7 +43,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         effective,
         common: options.common,
         clock,
-        page_bytes: auxv.page_bytes,
+        page_bytes: auxv.page_bytes(),
         cpu: pinned,
     };
     let mut run = Run {
@@ -49,7 +52,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         common: Common {
             label: options.common.label,
             kernel: kernel.release(),
-            page_bytes: auxv.page_bytes as u64,
+            page_bytes: auxv.page_bytes() as u64,
             pages: options.pages.name(),
         },
         progress: Progress::new(options.common.quiet, clock, total),
@@ -84,9 +87,6 @@ impl Run<'_> {
             let mut arena = Arena::populate(layout.shape, backing, page_bytes)
                 .map_err(Error::kernel("map the arena"))?;
             for case in prepared.plan.cases(number as u64) {
-                if let Some(signal) = signal::caught() {
-                    return Err(Error::Signal(signal));
-                }
                 self.progress
                     .show(done, &row::title(layout.layout, Some(&case)));
                 let measured = self.bench.run(&case, &mut arena)?;
@@ -100,11 +100,7 @@ impl Run<'_> {
     }
 
     fn note(&mut self, row: &BenchRow<'_>) {
-        self.valid &= match row.status {
-            Status::Ok | Status::Errno(_) => true,
-            Status::Skipped(reason) => reason == NOT_APPLICABLE,
-            Status::Short(_) => false,
-        };
+        self.valid &= is_valid(&row.status);
         // The table was made for all cases, and every name is one of ours.
         let kept = Sample::from_row(row, 0).map(|sample| self.samples.push(sample));
         debug_assert_eq!(kept, Some(Ok(())));
@@ -122,20 +118,26 @@ impl Run<'_> {
                 page_bytes: self.common.page_bytes,
                 intended: total,
             };
-            let mut scratch = Region::unshared(samples.len() * SCRATCH_PER_SAMPLE * 8)
+            let mut scratch = Region::not_inherited(samples.len() * SCRATCH_PER_SAMPLE * 8)
                 .map_err(Error::kernel("map memory for the summary"))?;
             print_summary(&heading, samples, scratch.words_mut())?;
         }
         match (self.valid, any_ok) {
             (true, true) => Ok(()),
             (true, false) => Err(Error::Invalid(
-                "no case could be measured here: see the status column",
+                "no case applies here: see the status column",
             )),
             (false, _) => Err(Error::Invalid(
-                "not every case can be trusted: see the status column",
+                "not every case could be measured: see the status column",
             )),
         }
     }
+}
+
+/// Whether a case leaves the measurement as a whole valid: it was measured, or it does
+/// not apply to what was asked.
+fn is_valid(status: &Status<'_>) -> bool {
+    matches!(status, Status::Ok | Status::Skipped(NOT_APPLICABLE))
 }
 
 /// The summary is a courtesy of standard error; only a defect in it is an error.

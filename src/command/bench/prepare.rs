@@ -1,13 +1,12 @@
 //! Everything that can go wrong before a page is populated: settings that do not fit
 //! each other, too little memory, too many VMAs.
 
-use crate::app::Error;
 use crate::cli::bench::{Cut, Options, Pages, Pin};
-use crate::cli::value::{LIST_MAX, List};
+use crate::error::Error;
 use crate::fixture::{Arena, Layout};
 use crate::measure::case::Bench;
 use crate::measure::evidence::Memory;
-use crate::measure::plan::Plan;
+use crate::measure::plan::{LIST_MAX, List, Plan};
 use crate::proc::{number, status};
 use crate::sys::file::read_whole;
 use crate::sys::segments::Backing;
@@ -64,7 +63,8 @@ impl Prepared {
                 return Err(Error::Setting(
                     "--block",
                     block,
-                    "larger than the arena of --mb",
+                    "must be at most the arena of --mb, in bytes ",
+                    options.mb << 20,
                 ));
             }
             // Both lists have the same capacity.
@@ -119,12 +119,12 @@ impl Prepared {
     /// The memory and settings all cases share.
     pub(super) fn bench(&self, options: &Options, clock: Clock) -> Result<Bench, Error> {
         let map = Error::kernel("map memory for tables and buffer");
-        let mut buffer = Region::unshared(self.buffer_bytes).map_err(&map)?;
+        let mut buffer = Region::not_inherited(self.buffer_bytes).map_err(&map)?;
         buffer.touch(self.page_bytes);
         let pages = self
             .layouts
             .iter()
-            .map(|laid| laid.shape.readable_bytes() / self.page_bytes);
+            .map(|laid| laid.shape.span_bytes() / self.page_bytes);
         let one_page = Shape {
             segments: 1,
             segment_bytes: self.page_bytes,
@@ -145,11 +145,11 @@ impl Prepared {
 fn layouts(options: &Options, page_bytes: usize) -> Result<Vec<Laid, { LIST_MAX + 1 }>, Error> {
     let mut layouts = Vec::new();
     let mut add = |layout: Layout, segment_pages| {
-        let problem = "a segment would be larger than the arena of --mb";
         let shape = layout.shape(options.mb, page_bytes).ok_or(Error::Setting(
             "--segment-pages",
             segment_pages,
-            problem,
+            "must be at most the pages of the arena of --mb, ",
+            (options.mb << 20) / page_bytes as u64,
         ))?;
         // At most one contiguous layout and one for each of LIST_MAX segment sizes.
         let _ = layouts.push(Laid { layout, shape });
@@ -193,7 +193,8 @@ impl Room {
         ))?;
         let mut available_bytes = available_kib.saturating_mul(1024);
         for limit in CGROUP_LIMITS {
-            // Where there is no limit the file is absent or says `max`.
+            // Where there is no limit the file is absent, says `max`, or a number beyond
+            // any memory.
             available_bytes = available_bytes.min(read_number(limit).unwrap_or(u64::MAX));
         }
         Ok(Self {

@@ -3,10 +3,10 @@
 use super::prepare::Laid;
 use crate::emit::bench_row::BenchRow;
 use crate::emit::fixed::Centi;
+use crate::emit::record::Status;
 use crate::fixture::Layout;
 use crate::measure::case::Measured;
 use crate::measure::plan::Case;
-use crate::reader::End;
 use crate::stats::mib_s_centi;
 use crate::sys::cpu;
 use crate::text::Text;
@@ -31,10 +31,10 @@ pub(super) fn make<'c>(
     let after = measured.after;
     let cold_bytes = cold.map(|cold| cold.pass.bytes);
     let warm_bytes = warm.and_then(|warm| cold_bytes?.checked_mul(warm.passes));
-    // A pass that ended early has a time, but no rate that could be compared.
-    let complete = cold.is_some_and(|cold| cold.pass.end == End::Complete);
+    // A case that cannot be trusted may have a time, but no rate to be compared.
+    let sound = measured.status == Status::Ok;
     let rate = |bytes: Option<u64>, ns: Option<u64>| {
-        let (bytes, ns) = (bytes.filter(|_| complete)?, ns?);
+        let (bytes, ns) = (bytes.filter(|_| sound)?, ns?);
         mib_s_centi(bytes, ns).map(Centi)
     };
     let target =
@@ -68,8 +68,8 @@ pub(super) fn make<'c>(
         split_pages: after.map(|after| after.split),
         target_minflt: measured.target_faults.map(|faults| faults.0),
         target_majflt: measured.target_faults.map(|faults| faults.1),
-        reader_minflt_cold: cold.map(|cold| cold.faults.minor),
-        reader_minflt_warm: warm.map(|warm| warm.minor_faults),
+        reader_minflt_cold: cold.and_then(|cold| Some(cold.faults?.minor)),
+        reader_minflt_warm: warm.and_then(|warm| warm.minor_faults),
         target_rss_kib: target(|delta| delta.rss_kib),
         target_pss_kib: target(|delta| delta.pss_kib),
         target_shared_dirty_kib: target(|delta| delta.shared_dirty_kib),

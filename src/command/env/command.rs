@@ -1,9 +1,9 @@
 //! The `env` command: the record alone.
 
 use super::{Context, write};
-use crate::app::Error;
 use crate::cli::{Effective, env::Options};
 use crate::emit::stream::Preamble;
+use crate::error::Error;
 use crate::sys::Clock;
 use crate::sys::auxv::Auxv;
 use crate::sys::stdio::stdout;
@@ -18,7 +18,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         effective,
         common: options.common,
         clock: Clock::best(auxv),
-        page_bytes: auxv.page_bytes,
+        page_bytes: auxv.page_bytes(),
         cpu: None,
     };
     let mut preamble = Preamble::begin(stdout())?;

@@ -2,10 +2,10 @@
 
 use super::parse::add;
 use super::record::{Finding, Record};
-use crate::app::{TARGET, VERSION};
 use crate::emit::crc::Crc32;
 use crate::sys::clock::unix_seconds;
 use crate::sys::cpu::ARCH;
+use crate::{TARGET, VERSION};
 use rustix::process::geteuid;
 
 /// Writes everything that needs no file of /proc or /sys, and the checksum of the program.

@@ -54,7 +54,6 @@ const FILES: &[(Parse, &[u8])] = &[
     (parse::listed_words, b"kernel_cmdline /proc/cmdline"),
     (parse::last_value, b"proc_mem_force_override /proc/cmdline proc_mem.force_override"),
     (parse::cpu_model, b"cpu_model /proc/cpuinfo"),
-    (field, b"cpus_allowed /proc/self/status Cpus_allowed_list"),
     (line, b"\
         cpus_online /sys/devices/system/cpu/online\n\
         smt /sys/devices/system/cpu/smt/control\n\
@@ -80,7 +79,7 @@ const FILES: &[(Parse, &[u8])] = &[
         ksm_run /sys/kernel/mm/ksm/run\n\
         zswap /sys/module/zswap/parameters/enabled\n\
         cgroup_root_memory_max /sys/fs/cgroup/memory.max\n\
-        numa_nodes /sys/devices/system/node/online\n\
+        numa_nodes_online /sys/devices/system/node/online\n\
         numa_balancing /proc/sys/kernel/numa_balancing\n\
         overcommit_memory /proc/sys/vm/overcommit_memory\n\
         max_map_count /proc/sys/vm/max_map_count\n\

@@ -139,7 +139,7 @@ fn load(text: &[u8]) -> Option<(&[u8], u64)> {
 ///
 /// Source: Documentation/admin-guide/kernel-parameters.txt.
 const WORDS: &[u8] = b"\
-    mitigations pti nopti kpti spectre_v2 nospectre_v1 nospectre_v2 retbleed \
+    page_reporting.page_reporting_order mitigations pti nopti kpti spectre_v2 nospectre_v1 nospectre_v2 retbleed \
     hardened_usercopy init_on_alloc init_on_free page_poison debug_pagealloc slub_debug \
     kasan kfence.sample_interval randomize_kstack_offset \
     transparent_hugepage transparent_hugepage_shmem thp_anon thp_shmem hugepages \

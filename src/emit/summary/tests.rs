@@ -72,8 +72,8 @@ fn says_who_split_and_who_was_faster() {
         "cowitness bench: Linux 6.1.0, aarch64, 4 KiB pages: 20 of 20 cases ok\n",
         "  proc                   0 of 2560 tracked pages, 0.00 %, in 10 cases\n",
         "  vmread              2560 of 2560 tracked pages, 100.00 %, in 10 cases\n",
-        "  contiguous      64 KiB  cold  proc 4.00x faster than vmread [4.00, 4.00], 10 of 10 pairs\n",
-        "  contiguous      64 KiB  warm  vmread 1.25x faster than proc [1.25, 1.25], 10 of 10 pairs\n",
+        "  contiguous      64 KiB  cold  proc 4.00x faster than vmread [4.00, 4.00], in 10 of 10 pairs\n",
+        "  contiguous      64 KiB  warm  vmread 1.25x faster than proc [1.25, 1.25], in 10 of 10 pairs\n",
         // The exact coverage of the 2nd to the 9th of 10: 1 - 22/1024 = 0.97851.
         "at least 97.85 % confidence",
         "  contiguous      64 KiB  cold  proc          10    2000    2000    2000    2000    2000    2000         0\n",
@@ -94,7 +94,7 @@ fn a_difference_within_the_noise_is_not_resolved() {
     let text = summary(&mut samples, 20);
     assert!(
         text.contains(
-            "cold  vmread against proc: 1.02x [0.83, 1.20], not resolved, 5 of 10 pairs\n"
+            "cold  vmread against proc: 1.02x [0.83, 1.20], not resolved, in 5 of 10 pairs\n"
         ),
         "{text}"
     );
@@ -108,7 +108,9 @@ fn five_pairs_are_too_few() {
         .collect();
     let text = summary(&mut samples, 10);
     assert!(
-        text.contains("vmread against proc: 0.25x, too few pairs for an interval, 0 of 5 pairs\n"),
+        text.contains(
+            "proc against vmread: 4.00x, too few pairs for an interval, in 5 of 5 pairs\n"
+        ),
         "{text}"
     );
 }

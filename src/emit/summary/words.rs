@@ -62,7 +62,8 @@ fn evidence<S: Sink>(
         ("none", "none: what reading changed is unknown"),
     ];
     for (name, meaning) in kinds {
-        let cases = samples.iter().filter(|one| one.evidence.as_str() == name);
+        let ok = samples.iter().filter(|one| one.outcome == Outcome::Ok);
+        let cases = ok.filter(|one| one.evidence.as_str() == name);
         let count = cases.count() as u64;
         if count > 0 {
             let mut line = Text::new();
@@ -119,6 +120,9 @@ pub(super) fn comparisons<S: Sink>(
                 out.text("\nWho is faster, by the median ratio of paired cases")?;
             }
             for phase in Phase::BOTH {
+                if phase == Phase::Warm && group.iter().all(|one| one.warm_ns.is_none()) {
+                    continue;
+                }
                 let mut line = place(&group[0]);
                 line.add(phase.name()).add("  ");
                 if let Some(interval) = verdict(&mut line, base, other, phase, scratch) {
@@ -147,6 +151,9 @@ pub(super) fn place(sample: &Sample) -> Text {
     line
 }
 
+/// A ratio of 1 in parts per million.
+const ONE_PPM: u64 = 1_000_000;
+
 /// Adds who was faster; gives the interval that says so, if there is one.
 fn verdict(
     line: &mut Text,
@@ -162,7 +169,8 @@ fn verdict(
         return None;
     };
     let (mut winner, mut loser) = (second, first);
-    if ratio.verdict() == Direction::Below {
+    // Told from the faster side, so that the ratio is one that says something.
+    if ratio.median_ppm < ONE_PPM {
         ratio = paired(other, base, phase, scratch).unwrap_or(ratio);
         (winner, loser) = (first, second);
     }
@@ -192,7 +200,8 @@ fn verdict(
     if !resolved && ratio.interval.is_some() {
         line.add("not resolved, ");
     }
-    line.number(ratio.above)
+    line.add("in ")
+        .number(ratio.above)
         .add(" of ")
         .number(ratio.n)
         .add(" pairs");
@@ -263,7 +272,9 @@ pub(super) fn first_writes<S: Sink>(
         }
         let mut line = place(&cases[0]);
         line.add(cases[0].method.as_str()).pad_to(40);
-        line.add("median ").number(summary.median);
+        line.add("median ")
+            .number(summary.median)
+            .add(", quartiles");
         line.add(" [")
             .number(summary.p25)
             .add(", ")

@@ -51,12 +51,6 @@ pub(in crate::sys) unsafe fn syscall6(
     result
 }
 
-/// arm64 kernels return from handlers through the vDSO when no restorer is given
-/// (arch/arm64/kernel/signal.c, `setup_return`).
-pub(in crate::sys) fn signal_return() -> usize {
-    0
-}
-
 /// aarch64 has no instruction that tells.
 pub(in crate::sys) fn hypervisor_signature() -> Option<[u8; 12]> {
     None

@@ -3,8 +3,6 @@
 //! - `syscall6(number, a, b, c, d, e, f) -> isize`: one system call, result as in
 //!   `rax`/`x0`. Calls with fewer arguments pass zeros, which the kernel ignores.
 //! - `nr`: the numbers of the calls rustix lacks.
-//! - `signal_return()`: the address that a signal handler returns to, 0 if the kernel
-//!   brings its own.
 //! - `VDSO_CLOCK_GETTIME`: the symbol to look for in the vDSO.
 //! - `hypervisor_signature()`: what the CPU itself says about being virtualised.
 

@@ -1,6 +1,6 @@
 //! x86_64. Numbers from arch/x86/entry/syscalls/syscall_64.tbl.
 
-use core::arch::{asm, global_asm, x86_64::__cpuid};
+use core::arch::{asm, x86_64::__cpuid};
 
 /// System-call numbers.
 pub(in crate::sys) mod nr {
@@ -51,23 +51,6 @@ pub(in crate::sys) unsafe fn syscall6(
         );
     }
     result
-}
-
-global_asm!(
-    ".balign 16",
-    "cowitness_signal_return:",
-    "mov eax, 15", // rt_sigreturn; the frame lies at rsp, where the kernel put it
-    "syscall",     // does not return
-    "ud2",         // and if it did, stop here
-);
-
-unsafe extern "C" {
-    fn cowitness_signal_return();
-}
-
-/// x86_64 kernels insist on a restorer from user space (sigaction(2), SA_RESTORER).
-pub(in crate::sys) fn signal_return() -> usize {
-    cowitness_signal_return as *const () as usize
 }
 
 /// The twelve bytes of CPUID leaf 0x4000_0000, when the hypervisor bit is set.

@@ -1,6 +1,6 @@
 //! Everything that ends a run early, with its exit status and its one line.
 
-use crate::cli::{COMMANDS, Problem, UsageError, usage_line};
+use crate::cli::{COMMANDS, Problem, Topic, UsageError, usage_line};
 use crate::fixture::FixtureError;
 use crate::sys::stdio::Output;
 use crate::sys::{Errno, errno};
@@ -33,12 +33,11 @@ pub enum Error {
         /// vm.max_map_count.
         limit: u64,
     },
-    /// An option whose value does not fit the others: its name, the value, the problem.
-    Setting(&'static str, u64, &'static str),
+    /// An option whose value does not fit the others: its name, the value, the problem,
+    /// and the most there may be.
+    Setting(&'static str, u64, &'static str, u64),
     /// The measurement is not valid or not possible here.
     Invalid(&'static str),
-    /// A signal asked us to stop.
-    Signal(i32),
 }
 
 impl Error {
@@ -51,9 +50,8 @@ impl Error {
     #[must_use]
     pub const fn status(&self) -> i32 {
         match self {
-            Self::Usage(_) | Self::Setting(..) => 2,
+            Self::Usage(_) | Self::Setting(..) | Self::Cpu(..) => 2,
             Self::Invalid(_) => 3,
-            Self::Signal(signal) => 128 + *signal,
             _ => 1,
         }
     }
@@ -64,8 +62,13 @@ impl Error {
         line.add("cowitness: error: ");
         self.describe(&mut line);
         line.add("\n");
-        if let Self::Usage(usage) = self {
-            line.add(usage_line(usage.topic)).add("\n");
+        let topic = match self {
+            Self::Usage(usage) => Some(usage.topic),
+            Self::Setting(..) | Self::Cpu(..) => Some(Topic::Bench),
+            _ => None,
+        };
+        if let Some(topic) = topic {
+            line.add(usage_line(topic)).add("\n");
         }
         // If it cannot be said, the status still tells.
         let _ = out.write_all(line.read().unwrap_or("cowitness: error\n").as_bytes());
@@ -108,18 +111,16 @@ impl Error {
                     .number(needed);
                 line.add(") or choose larger --segment-pages or smaller --mb");
             }
-            Self::Setting(option, value, problem) => {
+            Self::Setting(option, value, problem, most) => {
                 line.add(option)
                     .add(" ")
                     .number(value)
                     .add(": ")
-                    .add(problem);
+                    .add(problem)
+                    .number(most);
             }
             Self::Invalid(what) => {
                 line.add(what);
-            }
-            Self::Signal(signal) => {
-                line.add("stopped by signal ").signed(signal.into());
             }
         }
     }
@@ -163,7 +164,6 @@ impl From<FixtureError> for Error {
         match error {
             FixtureError::Kernel(doing, errno) => Self::Kernel(doing, errno),
             FixtureError::Barrier(what) => Self::Invalid(what),
-            FixtureError::Interrupted => Self::Signal(crate::sys::signal::caught().unwrap_or(15)),
         }
     }
 }
