@@ -2,11 +2,9 @@
 //! a bounce page (fs/proc/base.c, `mem_rw`; mm/memory.c, `access_remote_vm`).
 
 use super::BlockReader;
-use crate::sys::file::{Process, open_proc};
+use crate::sys::file::{Process, open_proc, pread_once, seek_and_read};
 use crate::sys::{Errno, RemoteAddr};
 use rustix::fd::OwnedFd;
-use rustix::fs::{SeekFrom, seek};
-use rustix::io::{pread, read};
 
 /// `proc`: one pread(2) a block.
 pub struct ProcMem(OwnedFd);
@@ -24,7 +22,7 @@ impl ProcMem {
 impl BlockReader for ProcMem {
     #[inline]
     fn read(&mut self, start: RemoteAddr, block: &mut [u8]) -> Result<usize, Errno> {
-        pread(&self.0, block, start.0)
+        pread_once(&self.0, block, start.0)
     }
 }
 
@@ -44,7 +42,6 @@ impl ProcSeek {
 impl BlockReader for ProcSeek {
     #[inline]
     fn read(&mut self, start: RemoteAddr, block: &mut [u8]) -> Result<usize, Errno> {
-        seek(&self.0, SeekFrom::Start(start.0))?;
-        read(&self.0, block)
+        seek_and_read(&self.0, block, start.0)
     }
 }

@@ -4,7 +4,7 @@ use super::arch::{nr, syscall6};
 use super::{Errno, check};
 use crate::text::{Full, Text};
 use core::ffi::CStr;
-use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::{pread, read, retry_on_intr};
 
@@ -89,6 +89,37 @@ fn read_to_end<'b>(file: BorrowedFd<'_>, buffer: &'b mut [u8]) -> Result<&'b [u8
             count => used += count,
         }
     }
+}
+
+/// One pread(2), for timed loops: inlined whatever the size it is optimised for.
+///
+/// # Errors
+/// As pread(2), `EINTR` included.
+#[inline(always)]
+pub fn pread_once(file: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
+    let (number, at) = (
+        file.as_raw_fd().cast_unsigned() as usize,
+        buffer.as_mut_ptr() as usize,
+    );
+    // SAFETY: SYSCALL; the kernel writes at most `len` bytes into `buffer`.
+    check(unsafe { syscall6(nr::PREAD64, number, at, buffer.len(), offset as usize, 0, 0) })
+}
+
+/// One lseek(2) to `offset` and one read(2), as [`pread_once`].
+///
+/// # Errors
+/// As lseek(2) and read(2).
+#[inline(always)]
+pub fn seek_and_read(file: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
+    const SEEK_SET: usize = 0;
+    let (number, at) = (
+        file.as_raw_fd().cast_unsigned() as usize,
+        buffer.as_mut_ptr() as usize,
+    );
+    // SAFETY: SYSCALL; only numbers.
+    check(unsafe { syscall6(nr::LSEEK, number, offset as usize, SEEK_SET, 0, 0, 0) })?;
+    // SAFETY: SYSCALL; the kernel writes at most `len` bytes into `buffer`.
+    check(unsafe { syscall6(nr::READ, number, at, buffer.len(), 0, 0, 0) })
 }
 
 /// Reads the next piece of a file; 0 at its end.

@@ -48,6 +48,7 @@ const _: () = assert!(usize::BITS == 64);
 /// Turns a raw system-call result into the value or the errno.
 ///
 /// The kernel reports errors as -4095..=-1 (syscall(2)); everything else is a value.
+#[inline(always)]
 fn check(result: isize) -> Result<usize, Errno> {
     match result {
         -4095..=-1 => Err(Errno::from_raw_os_error(-(result as i32))),

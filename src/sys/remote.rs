@@ -38,7 +38,7 @@ pub const SPANS_PER_CALL: usize = 1024;
 /// # Errors
 /// `EFAULT` (the first byte already cannot be read), `EPERM`, `ESRCH`, `ENOMEM`,
 /// `EINVAL` (more than [`SPANS_PER_CALL`] spans).
-#[inline]
+#[inline(always)]
 pub fn process_vm_readv(pid: i32, local: &mut [u8], spans: &[RemoteSpan]) -> Result<usize, Errno> {
     let local = RemoteSpan {
         start: RemoteAddr(local.as_mut_ptr() as u64),

@@ -5,6 +5,9 @@ use core::arch::asm;
 /// System-call numbers.
 pub(in crate::sys) mod nr {
     pub(in crate::sys) const OPENAT: usize = 56;
+    pub(in crate::sys) const LSEEK: usize = 62;
+    pub(in crate::sys) const READ: usize = 63;
+    pub(in crate::sys) const PREAD64: usize = 67;
     pub(in crate::sys) const EXIT_GROUP: usize = 94;
     pub(in crate::sys) const CLOCK_GETTIME: usize = 113;
     pub(in crate::sys) const PTRACE: usize = 117;

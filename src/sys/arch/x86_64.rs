@@ -4,7 +4,10 @@ use core::arch::{asm, x86_64::__cpuid};
 
 /// System-call numbers.
 pub(in crate::sys) mod nr {
+    pub(in crate::sys) const READ: usize = 0;
+    pub(in crate::sys) const LSEEK: usize = 8;
     pub(in crate::sys) const RT_SIGACTION: usize = 13;
+    pub(in crate::sys) const PREAD64: usize = 17;
     pub(in crate::sys) const CLONE: usize = 56;
     pub(in crate::sys) const GETRUSAGE: usize = 98;
     pub(in crate::sys) const PTRACE: usize = 101;
