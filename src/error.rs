@@ -164,6 +164,7 @@ impl From<FixtureError> for Error {
         match error {
             FixtureError::Kernel(doing, errno) => Self::Kernel(doing, errno),
             FixtureError::Barrier(what) => Self::Invalid(what),
+            FixtureError::Lost => Self::Invalid("the child was lost"),
         }
     }
 }

@@ -103,7 +103,9 @@ fn truncated_streams_are_taken_when_asked_for() {
 fn a_truncated_stream_does_not_hide_the_next() {
     let cut = BENCH.find("vmread,65536,6").unwrap();
     for glue in ["", "\n", "\nBUG: kernel NULL pointer dereference\n\n"] {
-        let input = [&BENCH[..cut], glue, include_str!("data/console.log")].concat();
+        // Another run: it began a second later.
+        let next = include_str!("data/console.log").replace("=1764439200", "=1764439201");
+        let input = [&BENCH[..cut], glue, &next].concat();
         let ran = lab(&["summary", "--partial", "-"], input.as_bytes());
         assert_eq!(ran.status, Some(0), "{}", ran.stderr);
         assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
@@ -144,4 +146,19 @@ fn rows_that_never_came_are_counted_beside_a_whole_stream() {
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     let want = "partial: 12 rows of streams without a row are missing\n";
     assert!(ran.stdout.contains(want), "{}", ran.stdout);
+}
+
+/// Its rows would count twice.
+#[test]
+fn another_cut_of_the_same_run_is_refused() {
+    let cut = BENCH.find("vmread,65536,6").unwrap();
+    for input in [[BENCH, &BENCH[..cut]], [&BENCH[..cut], BENCH]] {
+        let ran = lab(&["summary", "--partial", "-"], input.concat().as_bytes());
+        assert_eq!((ran.status, &*ran.stdout), (Some(3), ""), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("has the same rows as"),
+            "{}",
+            ran.stderr
+        );
+    }
 }

@@ -33,6 +33,9 @@ pub struct Bench {
     pub first_write: bool,
     /// What backs the arenas.
     pub backing: Backing,
+    /// Whether this kernel charges each split to the reader as a fault of its own: with
+    /// small pages, since Linux 5.9 (`mm_account_fault`, mm/memory.c).
+    pub faults_are_charged: bool,
 }
 
 /// What is known of a case; `None` was not reached or could not be known.
@@ -106,6 +109,12 @@ enum Stop {
 /// The only reason to skip a case that leaves the measurement as a whole valid.
 pub const NOT_APPLICABLE: &str = "segments-are-not-whole-huge-pages";
 
+/// The child ended, or /proc does not show it (it may be another pid namespace's).
+const TARGET_LOST: &str = "target-lost-or-not-in-this-proc";
+
+/// How far splits and faults may differ: the machine may add a fault of its own.
+const HANDFUL: u64 = 16;
+
 const fn skip(reason: &'static str) -> Stop {
     Stop::Status(Status::Skipped(reason))
 }
@@ -135,10 +144,15 @@ impl Bench {
             measured.status = Status::Skipped(NOT_APPLICABLE);
             return Ok(measured);
         }
-        let fixture = Fixture::fork(arena, self.clock)?;
-        match self.measure(case, &fixture, arena, &mut measured) {
+        let ended = match Fixture::fork(arena, self.clock) {
+            Ok(fixture) => self.measure(case, &fixture, arena, &mut measured),
+            Err(error) => Err(Stop::Run(error)),
+        };
+        match ended {
             Ok(()) => {}
             Err(Stop::Status(status)) => measured.status = status,
+            // A row like any other; the next child may live.
+            Err(Stop::Run(FixtureError::Lost)) => measured.status = Status::Skipped(TARGET_LOST),
             Err(Stop::Run(error)) => return Err(error),
         }
         Ok(measured)
@@ -168,6 +182,9 @@ impl Bench {
         measured.cold = Some(cold);
         observer.compare(&before, measured)?;
         outcome(&cold, cold_is_sound)?;
+        if self.faults_are_charged {
+            agree(measured)?;
+        }
         for _ in 0..self.warm_passes {
             let warm = pass(segments, buffer);
             outcome(&warm, warm.is_sound(segments, buffer))?;
@@ -182,6 +199,19 @@ impl Bench {
             measured.first_write_ns = Some(fixture.first_write().map_err(Stop::Run)?);
         }
         Ok(())
+    }
+}
+
+/// A split that a read causes is a fault of the reader. Where they differ, somebody else
+/// split pages meanwhile, or merged them again.
+fn agree(measured: &Measured) -> Result<(), Stop> {
+    let split = measured.after.map(|after| after.split);
+    let faults = measured.cold.and_then(|cold| cold.faults);
+    match split.zip(faults) {
+        Some((split, faults)) if split.abs_diff(faults.minor) > HANDFUL => {
+            Err(skip("splits-and-faults-disagree"))
+        }
+        _ => Ok(()),
     }
 }
 

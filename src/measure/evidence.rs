@@ -60,6 +60,8 @@ pub struct After {
     pub split: u64,
     /// No longer present on one side, or never the same in two readings: unknown.
     pub lost: u64,
+    /// Sum of the numbers of the split pages: two readings that split other pages differ.
+    split_sum: u64,
 }
 
 /// Bytes of a chunk of `pages` entries.
@@ -299,6 +301,7 @@ impl<'m> PageTables<'m> {
             shared: last.shared,
             split: 0,
             lost: last.lost + last.split,
+            split_sum: 0,
         })
     }
 
@@ -312,7 +315,10 @@ impl<'m> PageTables<'m> {
             match self.pair(index).judge(evidence) {
                 Found::Absent => after.lost += 1,
                 Found::Shared => after.shared += 1,
-                Found::Separate => after.split += 1,
+                Found::Separate => {
+                    after.split += 1;
+                    after.split_sum = after.split_sum.wrapping_add(page as u64);
+                }
             }
         }
         after

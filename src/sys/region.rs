@@ -76,8 +76,9 @@ impl Region {
     /// As [`new`](Self::new).
     pub fn use_once(len: usize, page_bytes: usize) -> Result<(), Errno> {
         let mut region = Self::new(len)?;
-        // Huge pages make this fast; EINVAL: a kernel that has none.
-        let _ = region.advise(0..len, Advice::LinuxHugepage);
+        // Single pages, as a split takes them: huge ones come from other free lists.
+        // EINVAL: a kernel that has only these.
+        let _ = region.advise(0..len, Advice::LinuxNoHugepage);
         region.touch(page_bytes);
         Ok(())
     }

@@ -93,6 +93,9 @@ impl Segments {
                 Err(errno) => return Err(errno),
             },
         }
+        // A launcher may have made all memory mergeable (PR_SET_MEMORY_MERGE); KSM would
+        // join again what a read has split. EINVAL: a kernel without KSM.
+        let _ = region.advise(0..len, Advice::LinuxUnmergeable);
         let segments = Self {
             region: ManuallyDrop::new(region),
             first,

@@ -1,5 +1,5 @@
 //! SIGINT and SIGTERM end the program at once, in their handler; a closed pipe becomes
-//! EPIPE.
+//! EPIPE, a file that may not grow EFBIG.
 //!
 //! Ending there is safe at any point: a row leaves in one write(2), so none is cut; a
 //! child is killed when its parent dies (PR_SET_PDEATHSIG); there is nothing else to
@@ -25,6 +25,7 @@ const SIGINT: usize = 2;
 const SIGPIPE: usize = 13;
 const SIGTERM: usize = 15;
 const SIGCHLD: usize = 17;
+const SIGXFSZ: usize = 25;
 const SIG_DFL: usize = 0;
 const SIG_IGN: usize = 1;
 const SA_RESTORER: usize = 0x0400_0000;
@@ -48,6 +49,7 @@ pub fn install() -> Result<(), Errno> {
         (SIGINT, stop),
         (SIGTERM, stop),
         (SIGPIPE, SIG_IGN),
+        (SIGXFSZ, SIG_IGN),
         (SIGCHLD, SIG_DFL),
     ];
     actions

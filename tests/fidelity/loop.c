@@ -161,8 +161,8 @@ static void use_once(size_t bytes)
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
     volatile char *memory = map(bytes);
 
-    /* Refused by kernels without huge pages; then it takes a little longer. */
-    madvise((void *)memory, bytes, MADV_HUGEPAGE);
+    /* Single pages, as a split takes them: huge ones come from other free lists. */
+    advise((void *)memory, bytes, MADV_NOHUGEPAGE);
     for (size_t offset = 0; offset < bytes; offset += page_bytes)
         memory[offset] = 0;
     munmap((void *)memory, bytes);

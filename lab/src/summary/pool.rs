@@ -75,8 +75,8 @@ const PARTIAL: &str = "partial: the input is truncated; these are only the rows 
 /// Streams of one machine.
 struct Pool {
     machine: Machine,
-    /// Each stream's place and checksum.
-    streams: Vec<(String, u32)>,
+    /// Each stream's place, checksum and environment.
+    streams: Vec<(String, u32, Vec<Note>)>,
     /// Of the first stream.
     notes: Vec<Note>,
     files: Vec<String>,
@@ -116,7 +116,7 @@ impl Pools {
         let Some(pool) = self.pools.iter_mut().find(|pool| pool.machine == machine) else {
             self.pools.push(Pool {
                 machine,
-                streams: vec![(measured.place, measured.checksum)],
+                streams: vec![(measured.place, measured.checksum, measured.notes.clone())],
                 notes: measured.notes,
                 files: vec![measured.file],
                 samples: measured.samples,
@@ -126,7 +126,8 @@ impl Pools {
             return Ok(());
         };
         pool.check(&measured)?;
-        pool.streams.push((measured.place, measured.checksum));
+        pool.streams
+            .push((measured.place, measured.checksum, measured.notes));
         pool.samples.extend(measured.samples);
         pool.intended = pool.intended.saturating_add(intended);
         pool.partial |= measured.partial;
@@ -163,8 +164,14 @@ impl Pools {
 impl Pool {
     /// Whether a stream is another one than those that are here, and measured as they were.
     fn check(&self, measured: &Measured) -> Result<(), Failure> {
-        let same = |(_, checksum): &&(String, u32)| *checksum == measured.checksum;
-        if let Some((first_place, _)) = self.streams.iter().find(same) {
+        // The same rows; or the same environment to the last note, the load and the second
+        // it began among them: another cut of the same run.
+        let begun = value(&measured.notes, "started_unix").is_some();
+        let same = |(_, checksum, notes): &&(String, u32, Vec<Note>)| {
+            *checksum == measured.checksum
+                || begun && (measured.partial || self.partial) && *notes == measured.notes
+        };
+        if let Some((first_place, ..)) = self.streams.iter().find(same) {
             return Err(Failure::Twice {
                 place: measured.place.clone(),
                 first_place: first_place.clone(),

@@ -47,7 +47,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         cpu: pinned,
     };
     let mut run = Run {
-        bench: prepared.bench(options, clock)?,
+        bench: prepared.bench(options, clock, kernel.release())?,
         samples: Table::new(total as usize).map_err(Error::kernel("map memory for the samples"))?,
         common: Common {
             label: options.common.label,

@@ -117,7 +117,12 @@ impl Prepared {
     }
 
     /// The memory and settings all cases share.
-    pub(super) fn bench(&self, options: &Options, clock: Clock) -> Result<Bench, Error> {
+    pub(super) fn bench(
+        &self,
+        options: &Options,
+        clock: Clock,
+        release: &str,
+    ) -> Result<Bench, Error> {
         let map = Error::kernel("map memory for tables and buffer");
         let mut buffer = Region::not_inherited(self.buffer_bytes).map_err(&map)?;
         buffer.touch(self.page_bytes);
@@ -138,8 +143,28 @@ impl Prepared {
             warm_passes: options.warm,
             first_write: options.first_write,
             backing: self.backing,
+            faults_are_charged: self.backing == Backing::Small && is_at_least_5_9(release),
         })
     }
+}
+
+/// Whether a kernel is Linux 5.9 or later, by its release, `5.10.0-33-amd64`.
+fn is_at_least_5_9(release: &str) -> bool {
+    let mut numbers = release
+        .bytes()
+        .fold([0u64; 3], |[major, minor, dots], byte| match byte {
+            b'.' => [major, minor, dots + 1],
+            b'0'..=b'9' if dots == 0 => {
+                [major.saturating_mul(10) + u64::from(byte - b'0'), minor, 0]
+            }
+            b'0'..=b'9' if dots == 1 => {
+                [major, minor.saturating_mul(10) + u64::from(byte - b'0'), 1]
+            }
+            _ if dots == 1 => [major, minor, 2],
+            _ => [major, minor, dots],
+        });
+    numbers[2] = 0;
+    numbers >= [5, 9, 0]
 }
 
 fn layouts(options: &Options, page_bytes: usize) -> Result<Vec<Laid, { LIST_MAX + 1 }>, Error> {
@@ -215,4 +240,34 @@ fn read_number(path: &CStr) -> Result<u64, Errno> {
     let mut buffer = [0; 32];
     let text = read_whole(path, &mut buffer)?;
     number::decimal(text.trim_ascii()).ok_or(Errno::INVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_at_least_5_9;
+
+    #[test]
+    fn releases() {
+        for new in [
+            "5.9.0",
+            "5.10.0-33-amd64",
+            "6.1.0-test",
+            "6.18.44-fc-v657",
+            "7.2",
+            "10.0.1",
+        ] {
+            assert!(is_at_least_5_9(new), "{new}");
+        }
+        for old in [
+            "5.8.18",
+            "5.4.0-200-generic",
+            "4.19.10",
+            "3.10.99-9.9",
+            "",
+            "?",
+            "5.8-9",
+        ] {
+            assert!(!is_at_least_5_9(old), "{old}");
+        }
+    }
 }

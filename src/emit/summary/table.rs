@@ -2,7 +2,7 @@
 
 use super::sample::{Phase, Sample};
 use super::words::place;
-use super::{Lines, Sink, SummaryError};
+use super::{Lines, Outcome, Sink, SummaryError};
 use crate::stats::{Summary, mib_s_centi};
 use crate::text::Text;
 
@@ -12,6 +12,9 @@ pub(super) fn distributions<S: Sink>(
     samples: &[Sample],
     scratch: &mut [u64],
 ) -> Result<(), SummaryError<S::Error>> {
+    if samples.iter().all(|one| one.outcome != Outcome::Ok) {
+        return Ok(());
+    }
     out.text(
         "\nThroughput in MiB/s; quartiles by linear interpolation, outliers counted and kept",
     )?;
