@@ -9,7 +9,8 @@ use crate::sys::{Clock, RemoteAddr, Segments};
 /// One pass over an arena, timed.
 #[derive(Clone, Copy, Debug)]
 pub struct TimedPass {
-    /// Between the two clock readings.
+    /// Between the two clock readings; 0 is no time: a clock that stood still, went back or
+    /// could not be read.
     pub ns: u64,
     /// Charged to the tool meanwhile; `None` where the counters cannot be read.
     pub faults: Option<Faults>,
@@ -33,7 +34,6 @@ pub fn timed(
     let end = clock.now_ns();
     let after = own_faults();
     TimedPass {
-        // `Clock::proved` saw this clock go forward; one that goes back gives no time.
         ns: end.saturating_sub(start),
         faults: after.zip(before).map(|(after, before)| after.since(before)),
         pass,

@@ -55,7 +55,7 @@ pub(super) fn make<'c>(
         position: case.position,
         bytes_per_pass: cold_bytes,
         warm_passes: measured.warm.passes,
-        cold_ns: cold.map(|cold| cold.ns),
+        cold_ns: cold.map(|cold| cold.ns).filter(|&ns| ns > 0),
         warm_ns: warm.map(|warm| warm.ns),
         warm_min_ns: warm.map(|warm| warm.min_ns),
         warm_max_ns: warm.map(|warm| warm.max_ns),
