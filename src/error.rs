@@ -1,5 +1,6 @@
 //! Everything that ends a run early, with its exit status and its one line.
 
+use crate::app::INVALID;
 use crate::cli::{COMMANDS, Problem, Topic, UsageError, usage_line};
 use crate::fixture::FixtureError;
 use crate::sys::stdio::Output;
@@ -51,7 +52,7 @@ impl Error {
     pub const fn status(&self) -> i32 {
         match self {
             Self::Usage(_) | Self::Setting(..) | Self::Cpu(..) => 2,
-            Self::Invalid(_) => 3,
+            Self::Invalid(_) => INVALID,
             _ => 1,
         }
     }

@@ -35,7 +35,8 @@ fn the_elf_is_static_and_within_its_budget() {
     if cfg!(debug_assertions) {
         eprintln!("skipped: the budget is for release builds");
     } else {
-        assert!(bytes.len() <= 96 << 10, "{} bytes", bytes.len());
+        // 96 KiB hold `bench`; `/init`, `selftest` and `probe` come on top.
+        assert!(bytes.len() <= 128 << 10, "{} bytes", bytes.len());
     }
 }
 
