@@ -97,16 +97,15 @@ impl Failure {
         match self {
             Self::Open { .. }
             | Self::Output(_)
+            | Self::Host(_)
             | Self::NotFetched { .. }
             | Self::NoHosts(_)
             | Self::Signals(_) => 1,
-            Self::Host(error) if !error.is_untrusted() => 1,
             Self::Machines { untrusted, .. } if !untrusted => 1,
             Self::Signal(number) => 128_u8.saturating_add(*number),
             Self::Usage(_) => 2,
             Self::Stream(error) if !error.is_untrusted() => 1,
             Self::Stream(_)
-            | Self::Host(_)
             | Self::Machines { .. }
             | Self::Mismatch { .. }
             | Self::Twice { .. }

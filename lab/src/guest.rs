@@ -61,8 +61,8 @@ pub enum Ending {
     Lost(String),
     /// It was ended when its console showed that the kernel is dead or stuck.
     Dead,
-    /// No verdict came in time.
-    Deadline,
+    /// No verdict came within so many seconds.
+    Deadline(u64),
     /// A verdict came, the power-off did not.
     StillUp,
     /// The lab was told to end.
@@ -206,6 +206,7 @@ struct Watch {
     seen: usize,
     started: Instant,
     until: Instant,
+    deadline: Duration,
     verdict_after: Option<Duration>,
     dead: bool,
     stays_up: bool,
@@ -219,6 +220,7 @@ impl Watch {
             seen: 0,
             started,
             until: started + guest.deadline,
+            deadline: guest.deadline,
             verdict_after: None,
             dead: false,
             stays_up: guest.stays_up,
@@ -250,7 +252,7 @@ impl Watch {
         match (self.dead, self.verdict_after) {
             (true, _) => Ending::Dead,
             (false, Some(_)) => Ending::StillUp,
-            (false, None) => Ending::Deadline,
+            (false, None) => Ending::Deadline(self.deadline.as_secs()),
         }
     }
 

@@ -98,9 +98,9 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// Whether it is data that cannot be trusted.
+    /// Whether a kernel's image is not what it was.
     #[must_use]
-    pub fn is_untrusted(&self) -> bool {
+    pub fn is_bad_image(&self) -> bool {
         matches!(self, Self::Altered { .. } | Self::Truncated { .. })
     }
 

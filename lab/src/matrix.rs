@@ -66,7 +66,7 @@ fn boot_all(
     let cache = Cache::open(host::cache_directory(options.cache.as_deref())?)?;
     let interrupt = Interrupt::watch().map_err(Failure::Signals)?;
     let booter = Booter::prepare(options, &table, &cache, &interrupt, out, &machines, say)?;
-    Ok(booter.all(&machines, say))
+    Ok(booter.all(&machines))
 }
 
 /// What is to be booted.

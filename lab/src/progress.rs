@@ -23,9 +23,13 @@ impl Progress {
         self.0.set_message(name.to_owned());
     }
 
-    /// A machine has ended; `say` is told what became of it.
-    pub fn ends(&self, line: &str, say: &(dyn Fn(&str) + Sync)) {
+    /// A machine has ended.
+    pub fn ends(&self) {
         self.0.inc(1);
+    }
+
+    /// Has `say` write a line where the progress is drawn.
+    pub fn note(&self, line: &str, say: &(dyn Fn(&str) + Sync)) {
         self.0.suspend(|| say(line));
     }
 }

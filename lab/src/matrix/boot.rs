@@ -1,6 +1,6 @@
 //! From a kernel to a line of the table: image, initramfs, guest, judgement, files.
 
-use super::expect::{self, Compared};
+use super::expect;
 use super::outcome::{self, Judged, Outcome};
 use super::table::{Line, Run};
 use crate::appliance;
@@ -44,6 +44,7 @@ pub(super) struct Booter<'r> {
     cache: &'r Cache,
     interrupt: &'r Interrupt,
     out: &'r Path,
+    say: &'r (dyn Fn(&str) + Sync),
     commands: Vec<String>,
     /// The initramfs for each CPU, and the directory that holds them.
     initramfs: BTreeMap<Arch, PathBuf>,
@@ -59,9 +60,9 @@ impl<'r> Booter<'r> {
         interrupt: &'r Interrupt,
         out: &'r Path,
         machines: &[Machine<'_>],
-        say: &(dyn Fn(&str) + Sync),
+        say: &'r (dyn Fn(&str) + Sync),
     ) -> Result<Self, Failure> {
-        let directory = tempfile::tempdir();
+        let directory = tempfile::Builder::new().prefix("cowitness-").tempdir();
         let temporary = std::env::temp_dir();
         let directory = directory.map_err(HostError::file("create a directory in", &temporary))?;
         let mut packed = BTreeMap::new();
@@ -81,6 +82,7 @@ impl<'r> Booter<'r> {
             cache,
             interrupt,
             out,
+            say,
             commands: commands(&options.arguments),
             initramfs: packed,
             _directory: directory,
@@ -89,7 +91,7 @@ impl<'r> Booter<'r> {
 
     /// Boots all machines, as many at a time as was asked for; the lines are in the
     /// machines' order.
-    pub(super) fn all(&self, machines: &[Machine<'_>], say: &(dyn Fn(&str) + Sync)) -> Vec<Line> {
+    pub(super) fn all(&self, machines: &[Machine<'_>]) -> Vec<Line> {
         let progress = Progress::new(machines.len());
         let next = AtomicUsize::new(0);
         let lines = Mutex::new(BTreeMap::new());
@@ -100,8 +102,9 @@ impl<'r> Booter<'r> {
                     return;
                 };
                 progress.starts(&machine.name);
-                let line = self.one(machine);
-                progress.ends(&line.summary(), say);
+                let line = self.one(machine, &progress);
+                progress.note(&line.summary(), self.say);
+                progress.ends();
                 let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
                 lines.insert(index, line);
             }
@@ -116,7 +119,7 @@ impl<'r> Booter<'r> {
     }
 
     /// One machine, whatever becomes of it.
-    fn one(&self, machine: &Machine<'_>) -> Line {
+    fn one(&self, machine: &Machine<'_>, progress: &Progress) -> Line {
         let mut line = Line::new(&machine.name, Run::Emulated, machine.arch.name());
         if let Some(signal) = self.interrupt.signal() {
             line.outcome = Outcome::Interrupted;
@@ -124,26 +127,40 @@ impl<'r> Booter<'r> {
             return line;
         }
         let booted = self
-            .boot(machine)
+            .boot(machine, progress)
             .and_then(|ran| self.judged(machine, ran, &mut line));
         if let Err(error) = booted {
-            line.outcome = Outcome::NotReady(error.to_string());
+            let text = match error.remedy() {
+                Some(remedy) => format!("{error}; {remedy}"),
+                None => error.to_string(),
+            };
+            line.outcome = match error.is_bad_image() {
+                true => Outcome::BadImage(text),
+                false => Outcome::NotReady(text),
+            };
         }
         line.interrupted_by = self.interrupt.signal();
         line
     }
 
-    fn boot(&self, machine: &Machine<'_>) -> Result<Ran, HostError> {
+    fn boot(&self, machine: &Machine<'_>, progress: &Progress) -> Result<Ran, HostError> {
         let board = self.table.board(machine.arch);
         let (image, append) = match &machine.image {
-            Image::Listed(kernel) => (self.cache.image(self.table, kernel)?, &*kernel.append),
+            Image::Listed(kernel) => {
+                if self.cache.record(kernel).is_none() {
+                    let Kernel {
+                        name,
+                        package,
+                        suite,
+                        ..
+                    } = kernel;
+                    progress.note(&format!("{name}: fetching {package} of {suite}"), self.say);
+                }
+                (self.cache.image(self.table, kernel)?, &*kernel.append)
+            }
             Image::Own(image) => (image.clone(), ""),
         };
         image::check_whole(&image)?;
-        let seconds = self
-            .options
-            .deadline_s
-            .unwrap_or(self.table.guest.deadline_s);
         let stays_up = |word: &String| {
             word.starts_with("--on-done=halt") || word.starts_with("--on-done=shell")
         };
@@ -151,10 +168,15 @@ impl<'r> Booter<'r> {
             qemu: &board.qemu,
             arguments: self.arguments(board, machine.arch, &image, append),
             log: &self.file(machine, "log"),
-            deadline: Duration::from_secs(seconds),
+            deadline: self.deadline(),
             stays_up: self.options.arguments.iter().any(stays_up),
         };
         guest::run(&guest, self.interrupt)
+    }
+
+    fn deadline(&self) -> Duration {
+        let seconds = self.options.deadline_s;
+        Duration::from_secs(seconds.unwrap_or(self.table.guest.deadline_s))
     }
 
     fn arguments(&self, board: &Board, arch: Arch, image: &Path, append: &str) -> Vec<OsString> {
@@ -197,7 +219,8 @@ impl<'r> Booter<'r> {
         line.verdict_after = ran.verdict_after;
         if let Image::Listed(kernel) = machine.image {
             let compared = expect::compare(&findings, kernel, self.options.asks_everything);
-            line.compared = self.in_force(&line.outcome, compared);
+            // A comparison counts only for a machine that is trusted otherwise.
+            line.compared = (line.outcome == Outcome::Pass).then_some(compared);
         }
         line.findings = findings;
         if let (Outcome::Pass, Some(compared)) = (&line.outcome, &line.compared)
@@ -206,11 +229,6 @@ impl<'r> Booter<'r> {
             line.outcome = Outcome::Mismatch(compared.differences.join("; "));
         }
         Ok(())
-    }
-
-    /// A comparison counts only for a machine that is trusted otherwise.
-    fn in_force(&self, outcome: &Outcome, compared: Compared) -> Option<Compared> {
-        (*outcome == Outcome::Pass).then_some(compared)
     }
 
     fn file(&self, machine: &Machine<'_>, end: &str) -> PathBuf {

@@ -1,7 +1,7 @@
 //! What rows say about semantics: pages split by each reader, and what reading returns
 //! where nothing may be read. No time is looked at: most of these machines are emulated.
 
-use crate::stream::{Row, StreamError, StreamReader, Tolerance};
+use crate::stream::{Note, Row, StreamError, StreamReader, Tolerance};
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::{Record, Status};
@@ -22,8 +22,6 @@ pub struct Findings {
     pub splits: Vec<Split>,
     /// By kind and reader, in the order of appearance.
     pub answers: Vec<Answer>,
-    /// Whether there was a stream of `bench`, of `probe`.
-    pub asked: [bool; 2],
 }
 
 /// Pages that a reader has split.
@@ -61,24 +59,14 @@ impl Findings {
         let mut found = Self::default();
         let mut streams = StreamReader::new(source, input, Tolerance::Whole);
         while let Some(mut stream) = streams.next_stream()? {
-            for note in stream.notes() {
-                found.note(&note.key, &note.value);
-            }
+            // CPUID's signature of QEMU without hardware acceleration.
+            let tcg = |note: &Note| note.key == "hypervisor" && note.value == "TCGTCGTCGTCG";
+            found.emulated |= stream.notes().iter().any(tcg);
             while let Some(row) = stream.next_row()? {
                 found.row(&row)?;
             }
         }
         Ok(found)
-    }
-
-    fn note(&mut self, key: &str, value: &str) {
-        match (key, value) {
-            ("command", "bench") => self.asked[0] = true,
-            ("command", "probe") => self.asked[1] = true,
-            // CPUID's signature of QEMU without hardware acceleration.
-            ("hypervisor", "TCGTCGTCGTCG") => self.emulated = true,
-            _ => {}
-        }
     }
 
     fn row(&mut self, row: &Row<'_>) -> Result<(), StreamError> {

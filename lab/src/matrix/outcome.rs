@@ -37,6 +37,8 @@ pub enum Outcome {
     StillUp,
     /// What came over the console cannot be trusted.
     Damaged(String),
+    /// Its kernel's image is cut, or not what was fetched.
+    BadImage(String),
     /// It could not be booted at all.
     NotReady(String),
     /// A real machine that brought nothing back.
@@ -63,6 +65,7 @@ impl Outcome {
             Self::NoVerdict(_) => "no-verdict",
             Self::StillUp => "still-up",
             Self::Damaged(_) => "damaged",
+            Self::BadImage(_) => "bad-image",
             Self::NotReady(_) => "not-ready",
             Self::Failed(_) => "failed",
             Self::Interrupted => "interrupted",
@@ -86,6 +89,7 @@ impl Outcome {
             | Self::LostQemu(detail)
             | Self::NoVerdict(detail)
             | Self::Damaged(detail)
+            | Self::BadImage(detail)
             | Self::NotReady(detail)
             | Self::Failed(detail) => detail,
         }
@@ -139,17 +143,14 @@ fn cut_short(console: &Console, ending: &Ending) -> Option<Outcome> {
         Sign::NotExecuted(what) => Some(what),
         _ => None,
     });
-    let dead = console
-        .signs
-        .iter()
-        .find_map(|sign| match (sign, not_executed) {
-            (Sign::Panic(reason), Some(what)) => Some(Outcome::NoInit(format!(
-                "the kernel could not execute {what}: {reason}"
-            ))),
-            (Sign::Panic(reason), None) => Some(Outcome::Panic(reason.clone())),
-            (Sign::Stall(what), _) => Some(Outcome::Stalled(what.clone())),
-            _ => None,
-        });
+    let dead = console.signs.iter().find_map(|sign| match sign {
+        Sign::Panic(reason) => Some(match not_executed {
+            Some(what) => Outcome::NoInit(not_executable(what)),
+            None => Outcome::Panic(reason.clone()),
+        }),
+        Sign::Stall(what) => Some(Outcome::Stalled(what.clone())),
+        _ => None,
+    });
     if dead.is_some() || console.verdict().is_some() {
         return dead;
     }
@@ -160,9 +161,21 @@ fn cut_short(console: &Console, ending: &Ending) -> Option<Outcome> {
     Some(match ending {
         Ending::Interrupted => Outcome::Interrupted,
         Ending::Lost(how) => Outcome::LostQemu(format!("{how}; {last}")),
-        Ending::Deadline | Ending::Dead | Ending::StillUp => Outcome::Deadline(last),
-        Ending::Off | Ending::Ended => Outcome::NoVerdict(last),
+        Ending::Deadline(seconds) => {
+            Outcome::Deadline(format!("no verdict within {seconds} s; {last}"))
+        }
+        // The last three follow a verdict or a sign of death.
+        Ending::Off | Ending::Ended | Ending::Dead | Ending::StillUp => Outcome::NoVerdict(last),
     })
+}
+
+/// What the kernel says of an init that it cannot execute, and what that means.
+fn not_executable(what: &str) -> String {
+    let meaning = match what.contains("(error -8)") {
+        true => "; ENOEXEC: it is for another CPU, or no program",
+        false => "",
+    };
+    format!("the kernel could not execute {what}{meaning}")
 }
 
 /// A verdict other than pass, and who brought it about.

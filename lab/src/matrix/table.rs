@@ -18,7 +18,7 @@ const KINDS: [&str; 2] = ["prot-none", "hole"];
 pub(super) enum Run {
     /// QEMU's software emulation.
     Emulated,
-    /// Rows that were brought here.
+    /// Rows that were brought here; whether from a real machine, not all CPUs tell.
     Collected,
 }
 
@@ -77,7 +77,7 @@ impl Line {
         match self.run {
             Run::Emulated => "emulated",
             Run::Collected if self.findings.emulated => "emulated",
-            Run::Collected => "real",
+            Run::Collected => "collected",
         }
     }
 

@@ -1,0 +1,401 @@
+//! Real guests that go wrong in one way each, and one that does not: the outcome, the exit
+//! status, and that it comes within the deadline with no emulator left behind.
+//!
+//! They boot Debian's 5.10 for aarch64, the quickest to its verdict, fetched into the
+//! user's cache on first use.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const KERNEL: &str = "5.10-aarch64";
+
+/// Small, and yet with rows.
+const BENCH: [&str; 7] = [
+    "--",
+    "bench",
+    "--mb=1",
+    "--layout=contiguous",
+    "--block=64K",
+    "--repeats=1",
+    "-q",
+];
+
+/// One that does not end by itself.
+const ENDLESS: [&str; 5] = ["--", "bench", "--mb=32", "--repeats=10000", "-q"];
+
+fn lab(out: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cowitness-lab"));
+    command
+        .args(["matrix", "-o"])
+        .arg(out.path())
+        .args(arguments);
+    command.stdin(Stdio::null());
+    command
+}
+
+fn temporary() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// The only machine's outcome and detail from matrix.csv.
+fn outcome(out: &TempDir) -> (String, String) {
+    let mut reader = csv::Reader::from_path(out.path().join("matrix.csv")).unwrap();
+    let header = reader.headers().unwrap().clone();
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    let [row] = &*rows else { panic!("{rows:?}") };
+    let field = |name: &str| {
+        let at = header.iter().position(|column| column == name).unwrap();
+        row[at].to_owned()
+    };
+    assert_eq!(field("run"), "emulated");
+    (field("outcome"), field("detail"))
+}
+
+/// Runs it to its end; the outcome has to be `word`, its detail to contain `detail`.
+fn becomes(out: &TempDir, arguments: &[&str], status: i32, word: &str, detail: &str) -> Output {
+    let ran = lab(out, arguments).output().unwrap();
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(status), "{stderr}");
+    let found = outcome(out);
+    assert!(
+        found.0 == word && found.1.contains(detail),
+        "{found:?}\n{stderr}"
+    );
+    ran
+}
+
+/// The appliance for `arch` that the lab itself would boot.
+fn appliance(arch: &str) -> PathBuf {
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    let path = checkout
+        .join(target)
+        .join("appliance")
+        .join(arch)
+        .join("cowitness");
+    if !path.is_file() {
+        let build = Command::new(checkout.join("scripts/build-appliance"))
+            .arg(arch)
+            .status();
+        assert!(build.unwrap().success());
+    }
+    path
+}
+
+/// Where this run has put the kernel.
+fn kernel_image() -> PathBuf {
+    let lab = env!("CARGO_BIN_EXE_cowitness-lab");
+    let fetch = ["kernels", "--fetch", "--kernel", KERNEL];
+    assert!(Command::new(lab).args(fetch).status().unwrap().success());
+    let set = |name| std::env::var_os(name).map(PathBuf::from);
+    let cache = set("XDG_CACHE_HOME")
+        .or_else(|| Some(set("HOME")?.join(".cache")))
+        .unwrap();
+    let images = fs::read_dir(cache.join("cowitness/kernels")).unwrap();
+    let mut images = images.map(|entry| entry.unwrap().path()).filter(|path| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.contains("linux-image-5.10") && name.ends_with("arm64.vmlinuz")
+    });
+    images.next().unwrap()
+}
+
+/// Children of `parent` that are emulators, zombies not counted.
+fn emulators(parent: u32) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_one = |process: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
+        let mut fields = after.split_whitespace();
+        let (state, its) = (fields.next(), fields.next());
+        stat.contains("(qemu-system") && state != Some("Z") && its == Some(&parent.to_string())
+    };
+    numbers.filter(is_one).collect()
+}
+
+fn is_alive(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, after)| after.as_bytes()[0]);
+    state.is_some_and(|state| state != b'Z')
+}
+
+fn signal(name: &str, process: u32) {
+    let sent = Command::new("kill")
+        .args(["-s", name, &process.to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+}
+
+/// Waits until `found` is; a minute is long.
+fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(60) {
+        if let Some(found) = found() {
+            return found;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{what} took too long");
+}
+
+/// Starts a guest that does not end by itself and waits for its first command; gives the
+/// lab and the emulator.
+fn running(out: &TempDir) -> (std::process::Child, u32) {
+    let mut arguments = vec!["--kernel", KERNEL];
+    arguments.extend(ENDLESS);
+    let mut command = lab(out, &arguments);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = out.path().join(format!("{KERNEL}.log"));
+    until("the first command", || {
+        let log = fs::read_to_string(&log).ok()?;
+        log.contains("cowitness: init: run: bench").then_some(())
+    });
+    let emulators = emulators(child.id());
+    let [emulator] = *emulators else {
+        panic!("{emulators:?}");
+    };
+    (child, emulator)
+}
+
+#[test]
+#[ignore = "boots kernels in QEMU; scripts/test runs it"]
+fn a_guest_that_is_well_passes_and_leaves_streams_for_summary() {
+    let out = temporary();
+    let mut arguments = vec!["--kernel", KERNEL];
+    arguments.extend(BENCH);
+    arguments.extend(["then", "selftest"]);
+    let ran = becomes(&out, &arguments, 0, "pass", "");
+    let table = String::from_utf8(ran.stdout).unwrap();
+    assert!(
+        table.contains("| 5.10-aarch64 ") && table.contains("| as expected "),
+        "{table}"
+    );
+    let rows = out.path().join(format!("{KERNEL}.csv"));
+    let lab = env!("CARGO_BIN_EXE_cowitness-lab");
+    let summary = Command::new(lab).arg("summary").arg(rows).output().unwrap();
+    let text = String::from_utf8(summary.stdout).unwrap();
+    assert!(
+        text.contains("aarch64, 4 KiB pages: 2 of 2 cases ok"),
+        "{text}"
+    );
+}
+
+#[test]
+#[ignore = "boots kernels in QEMU; scripts/test runs it"]
+fn the_appliance_of_another_cpu_is_no_init() {
+    let out = temporary();
+    let other = appliance("x86_64");
+    let other = other.to_str().unwrap();
+    let arguments = ["--arch=aarch64", "--kernel", KERNEL, "--appliance", other];
+    becomes(&out, &arguments, 1, "no-init", "/init (error -8)");
+}
+
+#[test]
+#[ignore = "boots kernels in QEMU; scripts/test runs it"]
+fn a_truncated_image_is_not_booted() {
+    let out = temporary();
+    let image = fs::read(kernel_image()).unwrap();
+    let cut = out.path().join("cut");
+    fs::write(&cut, &image[..image.len() / 2]).unwrap();
+    let arguments = ["--arch=aarch64", "--vmlinuz", cut.to_str().unwrap()];
+    becomes(
+        &out,
+        &arguments,
+        1,
+        "bad-image",
+        "is truncated: its header speaks of ",
+    );
+}
+
+#[test]
+#[ignore = "boots kernels in QEMU; scripts/test runs it"]
+fn a_kernel_without_init_that_hangs_is_seen_by_its_panic() {
+    let out = temporary();
+    let started = Instant::now();
+    let nowhere = "init=/nowhere rdinit=/nowhere panic=0";
+    let arguments = ["--kernel", KERNEL, "--append", nowhere, "--deadline=60"];
+    becomes(&out, &arguments, 1, "panic", "VFS: Unable to mount root fs");
+    assert!(started.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+#[ignore = "boots kernels in QEMU; scripts/test runs it"]
+fn a_guest_that_says_nothing_is_ended_at_its_deadline() {
+    let out = temporary();
+    let nothing = out.path().join("nothing");
+    // Zeros are no instruction of this CPU: the guest spins in exceptions, silently.
+    fs::write(&nothing, vec![0; 1 << 20]).unwrap();
+    let started = Instant::now();
+    let image = nothing.to_str().unwrap();
+    let arguments = ["--arch=aarch64", "--vmlinuz", image, "--deadline=5"];
+    becomes(
+        &out,
+        &arguments,
+        1,
+        "deadline",
+        "no verdict within 5 s; the console is empty",
+    );
+    assert!(started.elapsed() < Duration::from_secs(15));
+}
+
+#[test]
+#[ignore = "boots kernels in QEMU; scripts/test runs it"]
+fn a_guest_that_is_too_slow_is_ended_at_its_deadline() {
+    let out = temporary();
+    let mut arguments = vec!["--kernel", KERNEL, "--deadline=12"];
+    arguments.extend(ENDLESS);
+    let started = Instant::now();
+    becomes(
+        &out,
+        &arguments,
+        1,
+        "deadline",
+        "no verdict within 12 s; last on the console: ",
+    );
+    assert!(started.elapsed() < Duration::from_secs(24));
+}
+
+#[test]
+#[ignore = "boots kernels in QEMU; scripts/test runs it"]
+fn an_emulator_killed_midway_is_lost() {
+    let out = temporary();
+    let (child, emulator) = running(&out);
+    signal("KILL", emulator);
+    let ran = child.wait_with_output().unwrap();
+    assert_eq!(ran.status.code(), Some(1));
+    let (word, detail) = outcome(&out);
+    assert_eq!(word, "lost-qemu");
+    assert!(
+        detail.starts_with("signal 9; last on the console: "),
+        "{detail}"
+    );
+}
+
+#[test]
+#[ignore = "boots kernels in QEMU; scripts/test runs it"]
+fn an_interrupted_lab_leaves_no_emulator() {
+    for (name, status) in [("INT", 130), ("TERM", 143)] {
+        let out = temporary();
+        let (child, emulator) = running(&out);
+        signal(name, child.id());
+        let ran = child.wait_with_output().unwrap();
+        assert_eq!(ran.status.code(), Some(status));
+        assert!(!is_alive(emulator));
+        assert_eq!(outcome(&out).0, "interrupted");
+    }
+}
+
+#[test]
+#[ignore = "boots kernels in QEMU; scripts/test runs it"]
+fn a_killed_lab_leaves_no_emulator() {
+    let out = temporary();
+    let (mut child, emulator) = running(&out);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("the emulator's end", || (!is_alive(emulator)).then_some(()));
+}
+
+#[test]
+#[ignore = "boots kernels in QEMU; scripts/test runs it"]
+fn a_guest_that_stands_still_is_seen_to_have_stalled() {
+    let out = temporary();
+    let (child, emulator) = running(&out);
+    // The kernel's own watchdog barks after 20 seconds.
+    signal("STOP", emulator);
+    thread::sleep(Duration::from_secs(26));
+    signal("CONT", emulator);
+    let ran = child.wait_with_output().unwrap();
+    assert_eq!(ran.status.code(), Some(1));
+    let (word, detail) = outcome(&out);
+    assert_eq!(word, "stalled", "{detail}");
+}
+
+#[test]
+#[ignore = "boots kernels in QEMU; scripts/test runs it"]
+fn a_row_changed_on_its_way_is_damage() {
+    let (out, tools) = (temporary(), temporary());
+    // Between the guest and the lab: one digit of one row.
+    let wrapper = tools.path().join("qemu-system-aarch64");
+    let path = std::env::var("PATH").unwrap();
+    let script = format!(
+        "#!/bin/sh\nPATH='{path}'\nqemu-system-aarch64 \"$@\" | sed -u '/^bench,/s/,65536,/,65537,/'\n"
+    );
+    fs::write(&wrapper, script).unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut arguments = vec!["--kernel", KERNEL];
+    arguments.extend(BENCH);
+    let mut command = lab(&out, &arguments);
+    let ran = command
+        .env("PATH", format!("{}:{path}", tools.path().display()))
+        .output();
+    let ran = ran.unwrap();
+    assert_eq!(ran.status.code(), Some(3), "{ran:?}");
+    let (word, detail) = outcome(&out);
+    assert_eq!(word, "damaged");
+    assert!(
+        detail.contains("5.10-aarch64.log, stream 1, line "),
+        "{detail}"
+    );
+    assert!(detail.contains("bad checksum: "), "{detail}");
+    let kept = fs::read_to_string(out.path().join(format!("{KERNEL}.csv")));
+    assert_eq!(kept.unwrap(), "");
+}
+
+#[test]
+#[ignore = "boots kernels in QEMU; scripts/test runs it"]
+fn one_machine_that_fails_does_not_stop_the_others() {
+    let out = temporary();
+    let image = kernel_image();
+    let cache = temporary();
+    let kernels = cache.path().join("kernels");
+    fs::create_dir(&kernels).unwrap();
+    for entry in fs::read_dir(image.parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name.contains("linux-image-5.10") || name.starts_with("bullseye-") {
+            fs::copy(&path, kernels.join(name)).unwrap();
+        }
+    }
+    // The cached image of the other CPU is altered by a byte.
+    let other = "5.10-x86_64";
+    let lab_program = env!("CARGO_BIN_EXE_cowitness-lab");
+    let fetch = ["kernels", "--fetch", "--kernel", other, "--cache"];
+    let fetched = Command::new(lab_program)
+        .args(fetch)
+        .arg(cache.path())
+        .status();
+    assert!(fetched.unwrap().success());
+    let images = fs::read_dir(&kernels)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut images = images.filter(|path| path.to_string_lossy().ends_with("amd64.vmlinuz"));
+    let altered = images.next().unwrap();
+    let mut bytes = fs::read(&altered).unwrap();
+    bytes[1 << 20] ^= 1;
+    fs::write(&altered, bytes).unwrap();
+    let both = format!("{other},{KERNEL}");
+    let mut command = lab(&out, &["--kernel", &both, "--cache"]);
+    let ran = command
+        .arg(cache.path())
+        .args(["--", "selftest"])
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(1));
+    let table = String::from_utf8(ran.stdout).unwrap();
+    let told = "is not the file that was fetched: sha256 is ";
+    assert!(
+        table.contains("| bad-image ") && table.contains(told),
+        "{table}"
+    );
+    assert!(table.contains("| pass "), "{table}");
+}
