@@ -124,6 +124,15 @@ impl HostError {
         }
     }
 
+    /// What is wrong and what to do about it, in one line.
+    #[must_use]
+    pub fn with_remedy(&self) -> String {
+        match self.remedy() {
+            Some(remedy) => format!("{self}; {remedy}"),
+            None => self.to_string(),
+        }
+    }
+
     /// Makes the error of a file operation.
     pub(crate) fn file(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();

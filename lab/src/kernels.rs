@@ -58,7 +58,7 @@ fn fetch(
             "{}: {} {}",
             kernel.name, record.package, record.version
         )),
-        Err(error) => say(&format!("{}: {error}", kernel.name)),
+        Err(error) => say(&format!("{}: {}", kernel.name, error.with_remedy())),
     }
     record.map(|record| record.version)
 }

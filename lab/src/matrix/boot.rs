@@ -130,10 +130,7 @@ impl<'r> Booter<'r> {
             .boot(machine, progress)
             .and_then(|ran| self.judged(machine, ran, &mut line));
         if let Err(error) = booted {
-            let text = match error.remedy() {
-                Some(remedy) => format!("{error}; {remedy}"),
-                None => error.to_string(),
-            };
+            let text = error.with_remedy();
             line.outcome = match error.is_bad_image() {
                 true => Outcome::BadImage(text),
                 false => Outcome::NotReady(text),
