@@ -116,9 +116,20 @@ fn hosts_become_lines_and_what_failed_decides_the_status() {
 }
 
 #[test]
-fn rows_that_came_in_spite_of_a_failure_are_not_believed() {
+fn rows_of_two_machines_or_of_one_that_failed_are_not_believed() {
     let hosts = tempfile::tempdir().unwrap();
     put(&hosts.path().join("alpha/results.csv"), &rows());
+    let old = include_str!("data/consoles/5.10-aarch64.log");
+    let start = old.find("#cowitness 1").unwrap();
+    let end = old[start..].find("cowitness: init: end").unwrap();
+    let two = rows() + &old[start..start + end].replace('\r', "");
+    put(&hosts.path().join("beta/results.csv"), &two);
+    let (ran, _, lines) = collect(&hosts);
+    assert_eq!(ran.status.code(), Some(3));
+    assert_eq!((&lines[1][15], &lines[1][2]), ("damaged", ""));
+    let mixed = "one of them 5.10.0-32-cloud-arm64, aarch64, pages of 4096 bytes";
+    assert!(lines[1][16].ends_with(mixed), "{}", &lines[1][16]);
+    fs::remove_dir_all(hosts.path().join("beta")).unwrap();
     put(&hosts.path().join("alpha/failed"), "timed out\n");
     let (ran, text, lines) = collect(&hosts);
     assert_eq!(ran.status.code(), Some(1));

@@ -216,6 +216,17 @@ fn a_guest_that_is_well_passes_and_leaves_streams_for_summary() {
 
 #[test]
 #[ignore = "boots kernels in QEMU; scripts/test runs it"]
+fn a_kernel_that_does_not_do_what_is_expected_is_a_mismatch() {
+    let out = temporary();
+    let never = "proc_mem.force_override=never";
+    let arguments = ["--kernel=6.12-aarch64", "--append", never];
+    let detail =
+        "prot-none by proc: EIO, expected read; prot-none by proc-seek: EIO, expected read";
+    becomes(&out, &arguments, 1, "mismatch", detail);
+}
+
+#[test]
+#[ignore = "boots kernels in QEMU; scripts/test runs it"]
 fn the_appliance_of_another_cpu_is_no_init() {
     let out = temporary();
     let other = appliance("x86_64");

@@ -91,12 +91,14 @@ fn findings(path: &Path) -> Result<Findings, Outcome> {
         Ok(file) => file,
         Err(error) => return Err(Outcome::Failed(format!("cannot open {name}: {error}"))),
     };
-    Findings::read(&name, BufReader::new(file)).map_err(|error| {
-        let text = error.to_string();
-        if error.is_untrusted() {
-            Outcome::Damaged(text)
-        } else {
-            Outcome::Failed(text)
-        }
-    })
+    match Findings::read(&name, BufReader::new(file)) {
+        Ok(Findings {
+            mixed: Some(other), ..
+        }) => Err(Outcome::Damaged(format!(
+            "{name} has rows of several machines, one of them {other}"
+        ))),
+        Ok(findings) => Ok(findings),
+        Err(error) if error.is_untrusted() => Err(Outcome::Damaged(error.to_string())),
+        Err(error) => Err(Outcome::Failed(error.to_string())),
+    }
 }

@@ -16,6 +16,8 @@ pub struct Findings {
     pub arch: String,
     /// Bytes in a page; 0 if there was no row.
     pub page_bytes: u64,
+    /// Another machine that rows are of, in words: what was found is then of no machine.
+    pub mixed: Option<String>,
     /// Whether a note of a stream speaks of a software emulator.
     pub emulated: bool,
     /// By reader, in the order of appearance.
@@ -93,6 +95,11 @@ impl Findings {
             arch.clone_into(&mut self.arch);
             self.page_bytes = page_bytes;
         }
+        let first = (&*self.kernel, &*self.arch, self.page_bytes);
+        if first != (kernel, arch, page_bytes) && self.mixed.is_none() {
+            let words = format!("{kernel}, {arch}, pages of {page_bytes} bytes");
+            self.mixed = Some(crate::text::printable(words.as_bytes()));
+        }
     }
 
     fn bench(&mut self, row: &BenchRow<'_>) {
@@ -122,11 +129,18 @@ impl Findings {
         if row.op != "page" || row.method == "none" {
             return;
         }
-        self.answers.push(Answer {
-            kind: row.kind.to_owned(),
-            method: row.method.to_owned(),
-            says: says(row),
-        });
+        let says = says(row);
+        let mut answers = self.answers.iter_mut();
+        let same = answers.find(|answer| answer.kind == row.kind && answer.method == row.method);
+        match same {
+            Some(answer) if answer.says != says => answer.says += &format!(" or {says}"),
+            Some(_) => {}
+            None => self.answers.push(Answer {
+                kind: row.kind.to_owned(),
+                method: row.method.to_owned(),
+                says,
+            }),
+        }
     }
 
     /// What `method` split.
@@ -213,6 +227,18 @@ mod tests {
         ] {
             assert_eq!(split(pages, 1_000_000, 0).percent(), percent);
         }
+    }
+
+    #[test]
+    fn rows_of_two_machines_are_of_none() {
+        let mut found = Findings::default();
+        found.machine("6.1", "x86_64", 4096);
+        found.machine("6.1", "x86_64", 4096);
+        assert_eq!(found.mixed, None);
+        found.machine("6.1", "x86_64", 16384);
+        found.machine("6.2", "x86_64", 4096);
+        let wanted = "6.1, x86_64, pages of 16384 bytes";
+        assert_eq!(found.mixed.as_deref(), Some(wanted));
     }
 
     #[test]

@@ -113,15 +113,14 @@ pub struct Judged {
 pub fn judge(name: &str, bytes: &[u8], ending: &Ending, commands: &[String]) -> Judged {
     let console = console::read(bytes);
     let (csv, damage) = streams(name, &console);
-    let findings = match csv.is_empty() {
-        true => Ok(Findings::default()),
-        false => Findings::read(name, csv.as_bytes()),
-    };
-    let (findings, unsound) = match findings {
-        Ok(findings) => (findings, None),
+    let read = || Findings::read(name, csv.as_bytes());
+    let (findings, unsound) = match (!csv.is_empty()).then(read).transpose() {
+        Ok(findings) => (findings.unwrap_or_default(), None),
         Err(error) => (Findings::default(), Some(error.to_string())),
     };
-    let trusted = || match damage.or(unsound) {
+    let mixed = findings.mixed.as_ref();
+    let mixed = mixed.map(|other| format!("rows of several machines, one of them {other}"));
+    let trusted = || match damage.or(unsound).or(mixed) {
         Some(damage) => Some(damage),
         None => contradiction(&console, commands),
     };
