@@ -4,7 +4,9 @@
 use crate::cli::{self, Asked, Request, Topic};
 use crate::command;
 use crate::error::Error;
+use crate::init;
 use crate::sys::auxv::Auxv;
+use crate::sys::process::is_init;
 use crate::sys::{cpu, signal, stdio};
 use crate::text::{Full, Text};
 use crate::{TARGET, VERSION};
@@ -19,9 +21,23 @@ pub struct Start<'s> {
     pub auxv: Auxv,
 }
 
+/// Exit status of a measurement that is not valid or not possible here.
+pub const INVALID: i32 = 3;
+/// Exit status of `selftest` when a check failed.
+pub const CHECK_FAILED: i32 = 4;
+
 /// Runs the program and gives its exit status.
 #[must_use]
 pub fn main(start: &Start<'_>) -> i32 {
+    if is_init() {
+        return init::run(start);
+    }
+    run_command(start)
+}
+
+/// Runs the one command that argv asks for and gives its exit status.
+#[must_use]
+pub fn run_command(start: &Start<'_>) -> i32 {
     match run(start) {
         Ok(()) => 0,
         Err(error) => {
@@ -40,6 +56,10 @@ fn run(start: &Start<'_>) -> Result<(), Error> {
         Request::Run(Topic::Bench) => {
             command::bench::run(&asked.bench, &asked.effective, &start.auxv)
         }
+        Request::Run(Topic::Probe) => {
+            command::probe::run(&asked.probe, &asked.effective, &start.auxv)
+        }
+        Request::Run(Topic::Selftest) => command::selftest::run(&start.auxv),
         Request::Run(Topic::Env) => command::env::run(&asked.env, &asked.effective, &start.auxv),
         Request::Run(Topic::Program) | Request::Version => print_version(),
     }
@@ -60,7 +80,8 @@ fn print_version() -> Result<(), Error> {
         .map_err(Error::Output)
 }
 
-/// One line for a panic; called by the entry code's handler.
+/// One line for a panic; called by the entry code's handler. The first process then ends
+/// the machine: if it died, the kernel would panic.
 pub fn report_panic(location: Option<&Location<'_>>) {
     let mut line = Text::new();
     line.add("cowitness: error: a defect of cowitness: panic");
@@ -71,4 +92,7 @@ pub fn report_panic(location: Option<&Location<'_>>) {
             .number(at.line().into());
     }
     let _ = stdio::stderr().write_all(line.add("\n").read().unwrap_or("panic\n").as_bytes());
+    if is_init() {
+        init::give_up();
+    }
 }

@@ -1,5 +1,6 @@
 //! Everything that ends a run early, with its exit status and its one line.
 
+use crate::app::{CHECK_FAILED, INVALID};
 use crate::cli::{COMMANDS, Problem, Topic, UsageError, usage_line};
 use crate::fixture::FixtureError;
 use crate::sys::stdio::Output;
@@ -38,9 +39,15 @@ pub enum Error {
     Setting(&'static str, u64, &'static str, u64),
     /// The measurement is not valid or not possible here.
     Invalid(&'static str),
+    /// So many checks of `selftest` failed.
+    Checks(u64),
 }
 
 impl Error {
+    /// No clock gives a time.
+    pub const NO_CLOCK: Self =
+        Self::Invalid("the clock cannot be read here: clock_gettime gives nothing");
+
     /// For `map_err`: a kernel error with what was attempted.
     pub const fn kernel(doing: &'static str) -> impl Fn(Errno) -> Self {
         move |errno| Self::Kernel(doing, errno)
@@ -51,7 +58,8 @@ impl Error {
     pub const fn status(&self) -> i32 {
         match self {
             Self::Usage(_) | Self::Setting(..) | Self::Cpu(..) => 2,
-            Self::Invalid(_) => 3,
+            Self::Invalid(_) => INVALID,
+            Self::Checks(_) => CHECK_FAILED,
             _ => 1,
         }
     }
@@ -74,7 +82,8 @@ impl Error {
         let _ = out.write_all(line.read().unwrap_or("cowitness: error\n").as_bytes());
     }
 
-    fn describe(&self, line: &mut Text) {
+    /// Adds what happened, without a line feed.
+    pub fn describe(&self, line: &mut Text) {
         match *self {
             Self::Usage(usage) => describe_usage(line, &usage),
             Self::Kernel(doing, errno) => {
@@ -121,6 +130,9 @@ impl Error {
             }
             Self::Invalid(what) => {
                 line.add(what);
+            }
+            Self::Checks(failed) => {
+                line.add("checks failed: ").number(failed);
             }
         }
     }

@@ -31,6 +31,8 @@ pub mod error;
 #[cfg(feature = "appliance")]
 pub mod fixture;
 #[cfg(feature = "appliance")]
+pub mod init;
+#[cfg(feature = "appliance")]
 pub mod measure;
 #[cfg(feature = "appliance")]
 pub mod reader;

@@ -35,7 +35,8 @@ fn the_elf_is_static_and_within_its_budget() {
     if cfg!(debug_assertions) {
         eprintln!("skipped: the budget is for release builds");
     } else {
-        assert!(bytes.len() <= 96 << 10, "{} bytes", bytes.len());
+        // 96 KiB hold `bench`; `/init`, `selftest` and `probe` come on top.
+        assert!(bytes.len() <= 128 << 10, "{} bytes", bytes.len());
     }
 }
 
@@ -73,6 +74,8 @@ fn version_and_help_go_to_standard_output() {
         ("--help", include_str!("golden/help.txt")),
         ("bench --help", include_str!("golden/help-bench.txt")),
         ("env --help", include_str!("golden/help-env.txt")),
+        ("probe --help", include_str!("golden/help-probe.txt")),
+        ("selftest --help", include_str!("golden/help-selftest.txt")),
     ] {
         let output = run(args);
         assert!(output.stderr.is_empty());

@@ -1,7 +1,8 @@
 //! Help texts, laid out from the tables of options.
 
 use super::{
-    COMMANDS, CommandSpec, HasCommon, OptionWord, Topic, bench, common_options, env, usage_line,
+    COMMANDS, CommandSpec, HasCommon, OptionWord, Topic, bench, common_options, env, probe,
+    selftest, usage_line,
 };
 use crate::sys::Errno;
 use crate::sys::stdio::Output;
@@ -15,6 +16,8 @@ pub(super) fn print(topic: Topic, out: Output) -> Result<(), Errno> {
         Topic::Program => program(out),
         Topic::Bench => command(&bench::SPEC, topic, out),
         Topic::Env => command(&env::SPEC, topic, out),
+        Topic::Probe => command(&probe::SPEC, topic, out),
+        Topic::Selftest => command(&selftest::SPEC, topic, out),
     }
 }
 
@@ -32,7 +35,8 @@ fn program(out: Output) -> Result<(), Errno> {
     out.write_all(
         b"\nCSV goes to stdout; progress, summary and messages go to stderr.\n\
           `cowitness <command> --help` shows a command's options and examples.\n\
-          exit status: 0 done; 1 runtime error; 2 usage; 3 not valid or not possible here\n",
+          exit status: 0 done; 1 runtime error; 2 usage; 3 not valid or not possible here;\n\
+          4 a check of selftest failed\n",
     )
 }
 

@@ -7,6 +7,8 @@
 pub mod bench;
 pub mod env;
 mod help;
+pub mod probe;
+pub mod selftest;
 pub mod value;
 
 use crate::sys::Errno;
@@ -103,6 +105,10 @@ pub struct Asked {
     pub bench: bench::Options,
     /// Of `env`.
     pub env: env::Options,
+    /// Of `probe`.
+    pub probe: probe::Options,
+    /// Of `selftest`.
+    pub selftest: selftest::Options,
     /// The value in effect of each option.
     pub effective: Effective,
 }
@@ -116,6 +122,10 @@ pub enum Topic {
     Bench,
     /// `env`.
     Env,
+    /// `probe`.
+    Probe,
+    /// `selftest`.
+    Selftest,
 }
 
 /// A command line that makes no sense.
@@ -151,9 +161,11 @@ pub enum Problem {
 }
 
 /// Name, purpose and topic of each command, in the order of the help.
-pub const COMMANDS: [(&str, &str, Topic); 2] = [
+pub const COMMANDS: [(&str, &str, Topic); 4] = [
     (bench::SPEC.name, bench::SPEC.purpose, Topic::Bench),
+    (probe::SPEC.name, probe::SPEC.purpose, Topic::Probe),
     (env::SPEC.name, env::SPEC.purpose, Topic::Env),
+    (selftest::SPEC.name, selftest::SPEC.purpose, Topic::Selftest),
 ];
 
 /// The options every command takes.
@@ -226,6 +238,13 @@ pub fn parse(
         b"-V" | b"--version" => Ok(Request::Version),
         b"bench" => options(&bench::SPEC, words, &mut asked.bench, &mut asked.effective),
         b"env" => options(&env::SPEC, words, &mut asked.env, &mut asked.effective),
+        b"probe" => options(&probe::SPEC, words, &mut asked.probe, &mut asked.effective),
+        b"selftest" => options(
+            &selftest::SPEC,
+            words,
+            &mut asked.selftest,
+            &mut asked.effective,
+        ),
         dashed if dashed.starts_with(b"-") => Err(fail(dashed, Problem::UnknownOption)),
         other => Err(fail(other, Problem::UnknownCommand)),
     }
@@ -336,6 +355,8 @@ pub fn usage_line(topic: Topic) -> &'static str {
         Topic::Program => "usage: cowitness <command> [options]",
         Topic::Bench => "usage: cowitness bench [options]",
         Topic::Env => "usage: cowitness env [options]",
+        Topic::Probe => "usage: cowitness probe [options]",
+        Topic::Selftest => "usage: cowitness selftest [options]",
     }
 }
 

@@ -3,7 +3,9 @@
 
 pub mod bench;
 pub mod env;
+pub mod probe;
 mod progress;
+pub mod selftest;
 
 use crate::emit::Sink;
 use crate::emit::stream::StreamError;

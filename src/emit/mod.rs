@@ -5,6 +5,7 @@
 pub mod bench_row;
 pub mod crc;
 pub mod fixed;
+pub mod probe_row;
 pub mod record;
 pub mod stream;
 pub mod summary;

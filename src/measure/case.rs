@@ -9,12 +9,10 @@ use crate::emit::record::Status;
 use crate::fixture::{Arena, Fixture, FixtureError};
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
-use crate::reader::{
-    End, Memcpy, Method, Pass, ProcMem, ProcSeek, Ptrace, Reader, Vmread, VmreadBatch,
-};
+use crate::reader::{AnyReader, End, Pass};
 use crate::sys::file::Process;
 use crate::sys::segments::Backing;
-use crate::sys::{Clock, Errno, Region, Segments, errno};
+use crate::sys::{Clock, Region, errno};
 
 /// What every case of a run needs; made once, before anything is populated.
 pub struct Bench {
@@ -165,7 +163,7 @@ impl Bench {
         arena: &Arena,
         measured: &mut Measured,
     ) -> Result<(), Stop> {
-        let mut reader = AnyReader::open(case.method, fixture, arena.segments())
+        let mut reader = AnyReader::open(case.method, fixture.child(), arena.segments())
             .map_err(|error| Stop::Status(Status::Errno(errno::name_or_unknown(error))))?;
         let mut observer = Observer::open(fixture, arena, &mut self.memory)?;
         let before = observer.prove(self.backing, measured)?;
@@ -340,44 +338,5 @@ impl<'o> Observer<'o> {
 
     fn stat(&self) -> Result<Stat, Stop> {
         self.fixture.stat().ok_or(skip("stat-cannot-be-read"))
-    }
-}
-
-/// Any of the readers, chosen by name.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "one lives at a time, on the stack, and there is no allocator to box it with"
-)]
-enum AnyReader<'c> {
-    Proc(ProcMem),
-    ProcSeek(ProcSeek),
-    Vmread(Vmread),
-    VmreadBatch(VmreadBatch),
-    Ptrace(Ptrace<'c>),
-    Memcpy(Memcpy<'c>),
-}
-
-impl<'c> AnyReader<'c> {
-    fn open(method: Method, fixture: &'c Fixture, segments: &'c Segments) -> Result<Self, Errno> {
-        let child = fixture.child();
-        Ok(match method {
-            Method::Proc => Self::Proc(ProcMem::open(child.pid())?),
-            Method::ProcSeek => Self::ProcSeek(ProcSeek::open(child.pid())?),
-            Method::Vmread => Self::Vmread(Vmread::new(child.pid())),
-            Method::VmreadBatch => Self::VmreadBatch(VmreadBatch::new(child.pid())),
-            Method::Ptrace => Self::Ptrace(Ptrace::attach(child)?),
-            Method::Memcpy => Self::Memcpy(Memcpy::new(segments)),
-        })
-    }
-
-    fn any(&mut self) -> &mut dyn Reader {
-        match self {
-            Self::Proc(reader) => reader,
-            Self::ProcSeek(reader) => reader,
-            Self::Vmread(reader) => reader,
-            Self::VmreadBatch(reader) => reader,
-            Self::Ptrace(reader) => reader,
-            Self::Memcpy(reader) => reader,
-        }
     }
 }

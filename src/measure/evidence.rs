@@ -106,14 +106,14 @@ impl Memory {
 
 /// A page in both page tables.
 #[derive(Clone, Copy)]
-struct Both {
-    parent: Entry,
-    child: Entry,
+pub(super) struct Both {
+    pub(super) parent: Entry,
+    pub(super) child: Entry,
 }
 
 /// What two page tables say of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+pub(super) enum Found {
     /// Missing in one of them.
     Absent,
     /// The same frame in both, as far as the evidence can tell.
@@ -123,11 +123,11 @@ enum Found {
 }
 
 impl Both {
-    fn frames_hidden(self) -> bool {
+    pub(super) fn frames_hidden(self) -> bool {
         self.parent.frames_hidden() || self.child.frames_hidden()
     }
 
-    fn judge(self, evidence: Evidence) -> Found {
+    pub(super) fn judge(self, evidence: Evidence) -> Found {
         if !self.parent.present() || !self.child.present() {
             return Found::Absent;
         }

@@ -6,3 +6,4 @@ pub mod evidence;
 pub mod footprint;
 pub mod pass;
 pub mod plan;
+pub mod probe;

@@ -3,11 +3,13 @@
 //! A reader knows how to make one pass over ranges; it does not know what is being
 //! measured, and nothing here looks at a clock.
 
+mod any;
 mod memcpy;
 mod proc_mem;
 mod ptrace;
 mod vmread;
 
+pub use any::AnyReader;
 pub use memcpy::Memcpy;
 pub use proc_mem::{ProcMem, ProcSeek};
 pub use ptrace::Ptrace;

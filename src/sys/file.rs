@@ -39,8 +39,16 @@ pub fn open_proc(process: Process, file: &str) -> Result<OwnedFd, Errno> {
 /// # Errors
 /// As open(2).
 pub fn open(path: &CStr) -> Result<OwnedFd, Errno> {
+    open_as(path, OFlags::RDONLY | OFlags::CLOEXEC)
+}
+
+/// Opens a file.
+///
+/// # Errors
+/// As open(2).
+pub(super) fn open_as(path: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
     retry_on_intr(|| {
-        let flags = (OFlags::RDONLY | OFlags::CLOEXEC).bits() as usize;
+        let flags = flags.bits() as usize;
         let at = path.as_ptr() as usize;
         // SAFETY: SYSCALL; the kernel reads the C string at `at`.
         let opened = unsafe { syscall6(nr::OPENAT, AT_FDCWD, at, flags, 0, 0, 0) };
@@ -53,7 +61,20 @@ pub fn open(path: &CStr) -> Result<OwnedFd, Errno> {
 }
 
 /// Paths are relative to the working folder (include/uapi/linux/fcntl.h).
-const AT_FDCWD: usize = (-100isize).cast_unsigned();
+pub(super) const AT_FDCWD: usize = (-100isize).cast_unsigned();
+
+/// Where a symbolic link leads, in `buffer`. readlink(2).
+///
+/// # Errors
+/// As readlink(2); `ENAMETOOLONG` if it may not fit.
+pub fn read_link<'b>(path: &CStr, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
+    let (from, to) = (path.as_ptr() as usize, buffer.as_mut_ptr() as usize);
+    // SAFETY: SYSCALL; the kernel reads the C string and writes at most `len` bytes.
+    let result = unsafe { syscall6(nr::READLINKAT, AT_FDCWD, from, to, buffer.len(), 0, 0) };
+    let len = check(result)?;
+    let whole = buffer.get(..len).filter(|_| len < buffer.len());
+    whole.ok_or(Errno::NAMETOOLONG)
+}
 
 /// The whole of a small file, in `buffer`.
 ///

@@ -32,6 +32,7 @@ pub mod remote;
 pub mod segments;
 pub mod signal;
 pub mod stdio;
+pub mod system;
 pub mod table;
 
 pub use clock::Clock;

@@ -1,11 +1,12 @@
 //! Processes: fork without a libc, children that cannot outlive us, fault counters.
 
 use super::arch::{nr, syscall6};
+use super::file::read_link;
 use super::{Errno, check};
 use rustix::io::retry_on_intr;
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process,
-    set_parent_process_death_signal, waitpid,
+    set_parent_process_death_signal, wait, waitpid,
 };
 
 /// Which side of [`fork`] we are on.
@@ -80,6 +81,55 @@ impl Drop for Child {
                 break;
             }
         }
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, with this status.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+}
+
+impl Child {
+    /// For the first process, which inherits every orphan: waits for the child's end and
+    /// reaps whatever else ends meanwhile.
+    ///
+    /// # Errors
+    /// `ECHILD` if somebody else has reaped it.
+    pub fn end_as_init(self) -> Result<Ending, Errno> {
+        let ending = loop {
+            let Some((pid, status)) = retry_on_intr(|| wait(WaitOptions::empty()))? else {
+                continue;
+            };
+            let exited = status.exit_status().map(Ending::Exited);
+            let ending = exited.or(status.terminating_signal().map(Ending::Killed));
+            if let Some(ending) = ending.filter(|_| pid == self.pid) {
+                break ending;
+            }
+        };
+        // Reaped: the number may be another process's by now.
+        core::mem::forget(self);
+        while let Ok(Some(_)) = retry_on_intr(|| wait(WaitOptions::NOHANG)) {}
+        Ok(ending)
+    }
+}
+
+/// Whether this is the first process of a machine, not of a container: process number 1
+/// in the first PID namespace, whose file has a fixed number (PROC_PID_INIT_INO,
+/// include/linux/proc_ns.h). Before /proc is mounted there is no container.
+#[must_use]
+pub fn is_init() -> bool {
+    const FIRST_NAMESPACE: &[u8] = b"pid:[4026531836]";
+    if getpid() != Pid::INIT {
+        return false;
+    }
+    let mut buffer = [0; 32];
+    match read_link(c"/proc/self/ns/pid", &mut buffer) {
+        Ok(namespace) => namespace == FIRST_NAMESPACE,
+        Err(errno) => errno == Errno::NOENT,
     }
 }
 

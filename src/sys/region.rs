@@ -109,6 +109,13 @@ impl Region {
         unsafe { mprotect(at, len, MprotectFlags::empty()) }
     }
 
+    /// Makes a range readable and writable again.
+    pub(super) fn unseal(&self, range: Range<usize>) -> Result<(), Errno> {
+        let (at, len) = self.part(range);
+        // SAFETY: OWNED; more access than before.
+        unsafe { mprotect(at, len, MprotectFlags::READ | MprotectFlags::WRITE) }
+    }
+
     /// Unmaps a range, which then belongs to whoever the kernel gives it to next.
     ///
     /// # Safety

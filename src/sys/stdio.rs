@@ -3,6 +3,7 @@
 use super::Errno;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::OFlags;
 use rustix::io::{fcntl_getfd, retry_on_intr};
 use rustix::termios::tcgetwinsize;
 
@@ -54,6 +55,27 @@ impl Output {
     }
 }
 
+/// Opens /dev/console on every standard descriptor that is closed: the kernel found none
+/// when it started the first process.
+///
+/// # Errors
+/// As open(2) of /dev/console.
+pub fn use_console() -> Result<(), Errno> {
+    for number in 0..3 {
+        if !is_open(number) {
+            // The lowest free descriptor is `number`: all below it are open by now.
+            core::mem::forget(super::file::open_as(c"/dev/console", OFlags::RDWR)?);
+        }
+    }
+    Ok(())
+}
+
+fn is_open(number: i32) -> bool {
+    // SAFETY: only used for this one query, which is what finds out if it is open.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+    fcntl_getfd(descriptor.as_fd()) != Err(Errno::BADF)
+}
+
 /// Opens /dev/null, for reading only, on every standard descriptor that was closed.
 ///
 /// Without this the next file opened would become descriptor 1 and receive our CSV;
@@ -63,10 +85,8 @@ impl Output {
 /// As open(2) of /dev/null.
 pub fn fill_missing() -> Result<(), Errno> {
     for number in 0..3 {
-        // SAFETY: only used for this one query, which is what finds out if it is open.
-        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
-        if fcntl_getfd(descriptor.as_fd()) == Err(Errno::BADF) {
-            // The lowest free descriptor is `number`: all below it are open by now.
+        if !is_open(number) {
+            // As above.
             core::mem::forget(super::file::open(c"/dev/null")?);
         }
     }

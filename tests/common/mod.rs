@@ -41,7 +41,15 @@ pub fn command_as_nobody(args: &str) -> Option<(Command, Folder)> {
     let folder = Folder::new();
     let open = fs::Permissions::from_mode(0o755);
     let copy = folder.0.join("cowitness");
-    fs::copy(BINARY, &copy).expect("the binary can be copied");
+    // By another process: a child that another test forks meanwhile would inherit our
+    // descriptor, and the copy could not be run while that is open for writing (ETXTBSY).
+    let copied = Command::new("cp")
+        .args([BINARY.as_ref(), copy.as_os_str()])
+        .status();
+    assert!(
+        copied.is_ok_and(|status| status.success()),
+        "the binary can be copied"
+    );
     fs::set_permissions(&copy, open.clone()).expect("mode is set");
     fs::set_permissions(&folder.0, open).expect("mode is set");
     let mut command = Command::new(copy);

@@ -33,6 +33,7 @@ pub use reader::{Stream, StreamReader, Tolerance};
 pub use row::Row;
 
 use cowitness::emit::bench_row::BenchRow;
+use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
 use cowitness::emit::stream::MAGIC;
 
@@ -57,10 +58,16 @@ struct Kind {
     columns: &'static [&'static str],
 }
 
-const KINDS: &[Kind] = &[Kind {
-    name: BenchRow::NAME,
-    columns: BenchRow::COLUMNS,
-}];
+const KINDS: &[Kind] = &[Kind::of::<BenchRow<'_>>(), Kind::of::<ProbeRow<'_>>()];
+
+impl Kind {
+    const fn of<'a, R: Record<'a>>() -> Self {
+        Self {
+            name: R::NAME,
+            columns: R::COLUMNS,
+        }
+    }
+}
 
 fn known_records() -> String {
     let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();

@@ -29,9 +29,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         ClockPath::Best => Clock::best(auxv),
         ClockPath::SystemCall => Clock::system_call(),
     };
-    let clock = clock.proved().ok_or(Error::Invalid(
-        "the clock cannot be read here: clock_gettime gives nothing",
-    ))?;
+    let clock = clock.proved().ok_or(Error::NO_CLOCK)?;
     let pinned = prepare::pin(options.pin)?;
     let prepared = Prepared::new(options, auxv.page_bytes())?;
     prepared.check_room(&Room::now()?)?;

@@ -1,0 +1,40 @@
+//! Options of `selftest`.
+
+use super::{CommandSpec, Common, HasCommon, Topic};
+
+/// What `selftest` was asked: the common options only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The options every command has.
+    pub common: Common,
+}
+
+impl HasCommon for Options {
+    fn common(&mut self) -> &mut Common {
+        &mut self.common
+    }
+}
+
+/// The command.
+pub const SPEC: CommandSpec<Options> = CommandSpec {
+    topic: Topic::Selftest,
+    name: "selftest",
+    purpose: "try every mechanism once, a line each; what the first process runs by default",
+    about: "Tries clock, fixture, evidence, each reader and what PROT_NONE and a hole give,\n\
+            one line each on stdout: `ok NAME`, `skip NAME: reason` (not offered here) or\n\
+            `fail NAME: reason`, then `N passed, N failed, N skipped`. Takes less than a\n\
+            second. Exit status 4 if a check failed.\n\n\
+            As /init of an initramfs, cowitness runs this, or what stands after -- on the\n\
+            kernel's command line, and powers off:\n  \
+            -- [--on-done poweroff|reboot|halt|shell PATH] [COMMAND... [then COMMAND...]]\n\
+            Last on the console is `cowitness: verdict: pass|fail|invalid|error`, the worst\n\
+            of the commands (exit status 0, 4, 3, any other).\n",
+    options: &[],
+    examples: &[
+        ("cowitness selftest", "does everything work here?"),
+        (
+            "console=ttyS0 quiet panic=-1 -- probe then bench --mb=8 --repeats=2",
+            "a kernel's command line; it takes 32 words after -- at most",
+        ),
+    ],
+};

@@ -1,0 +1,123 @@
+//! `probe`: kinds of memory × readers.
+
+mod row;
+mod table;
+
+use super::env::{self, Context, Kernel};
+use crate::cli::Effective;
+use crate::cli::probe::Options;
+use crate::emit::probe_row::ProbeRow;
+use crate::emit::record::Status;
+use crate::emit::stream::{Preamble, Rows};
+use crate::error::Error;
+use crate::fixture::kinds::{self, KINDS, PAGES_MAX};
+use crate::measure::probe::{Prober, evidence};
+use crate::reader::{BATCH_BYTES, Method};
+use crate::sys::auxv::Auxv;
+use crate::sys::stdio::{Output, stderr, stdout};
+use crate::sys::{Clock, Region, cpu};
+use row::Common;
+use table::Grid;
+
+/// Asks everything.
+///
+/// # Errors
+/// See [`Error`]. Rows of probes that ended before are already written.
+pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
+    let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
+    let pinned = cpu::current().map_err(Error::kernel("ask for the current CPU"))?;
+    cpu::pin(pinned).map_err(|errno| Error::Cpu(pinned, errno))?;
+    let kernel = Kernel::read();
+    let context = Context {
+        command: "probe",
+        effective,
+        common: options.common,
+        clock,
+        page_bytes: auxv.page_bytes(),
+        cpu: Some(pinned),
+    };
+    let mut run = Run {
+        prober: prober(clock, auxv.page_bytes())?,
+        common: Common {
+            label: options.common.label,
+            kernel: kernel.release(),
+            page_bytes: auxv.page_bytes() as u64,
+        },
+        methods: &options.methods,
+        grid: Grid::new(),
+        ending: Ok(()),
+    };
+    let mut preamble = Preamble::begin(stdout())?;
+    env::write(&mut preamble, &context)?;
+    let mut rows = preamble.header::<ProbeRow<'_>>(run.total())?;
+    run.every_kind(&mut rows)?;
+    rows.end()?;
+    if !options.common.quiet {
+        // The table is a courtesy of standard error.
+        let _ = run.grid.write(stderr(), run.methods);
+    }
+    run.ending
+}
+
+/// The memory all probes share.
+pub(super) fn prober(clock: Clock, page_bytes: usize) -> Result<Prober, Error> {
+    let arena = kinds::populate(page_bytes).map_err(Error::kernel("map the arena"))?;
+    let bytes = BATCH_BYTES.max(PAGES_MAX * page_bytes);
+    let mut buffer =
+        Region::not_inherited(bytes).map_err(Error::kernel("map memory for the buffer"))?;
+    buffer.touch(page_bytes);
+    let evidence = evidence(&arena).map_err(Error::kernel("read /proc/self/pagemap"))?;
+    Ok(Prober {
+        clock,
+        buffer,
+        arena,
+        evidence,
+    })
+}
+
+/// What a run carries from probe to probe.
+struct Run<'r> {
+    prober: Prober,
+    common: Common<'r>,
+    methods: &'r [Method],
+    grid: Grid,
+    /// The worst that was seen.
+    ending: Result<(), Error>,
+}
+
+impl Run<'_> {
+    fn total(&self) -> u64 {
+        let questions: usize = KINDS.iter().map(|kind| kind.ops.len()).sum();
+        (questions * (self.methods.len() + 1)) as u64
+    }
+
+    fn every_kind(&mut self, rows: &mut Rows<Output>) -> Result<(), Error> {
+        for kind in KINDS {
+            for &op in kind.ops {
+                self.grid.next(kind, op);
+                let control = core::iter::once(None);
+                for method in control.chain(self.methods.iter().copied().map(Some)) {
+                    let probed = self.prober.probe(kind, op, method)?;
+                    let row = row::make(&self.common, kind, op, method, &self.prober, &probed);
+                    rows.row(&row)?;
+                    self.grid.note(&row);
+                    if method.is_none() && !probed.is_unchanged() {
+                        self.ending = Err(Error::Invalid(
+                            "reading nothing showed a change: see the rows of method none",
+                        ));
+                    }
+                    self.note(&row.status);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, status: &Status<'_>) {
+        if self.ending.is_ok() && *status != Status::Ok {
+            self.ending = Err(Error::Invalid(
+                "not every question was answered: see the status column",
+            ));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The record of `probe`: one kind of memory, one reader, one operation.
+
+use super::record::Status;
+use crate::record;
+
+record! {
+    /// One read of one range in a fresh fork, and everything it changed.
+    ///
+    /// `target_*` are after-minus-before, taken from the child. An empty field was not
+    /// or could not be known; an errno in `errno` is an answer, not a failure.
+    pub struct ProbeRow<'a> = "probe" {
+        /// What `--label` said.
+        label: &'a str,
+        /// `uname -r`.
+        kernel: &'a str,
+        /// `uname -m`.
+        arch: &'a str,
+        /// Bytes in a page.
+        page_bytes: u64,
+        /// The kind of memory that was read.
+        kind: &'a str,
+        /// The reader; `none` is the control, which reads nothing.
+        method: &'a str,
+        /// `page` (within the kind), `cross` (starts readable, runs into it) or `whole`.
+        op: &'a str,
+        /// Bytes asked for.
+        requested_bytes: u64,
+        /// Bytes that came; empty if none did.
+        returned_bytes: Option<u64>,
+        /// What the read said where it could go no further; empty if it said nothing.
+        errno: &'a str,
+        /// Of the bytes that came: `ok` (as written), `zero`, `wrong`, or empty.
+        content: &'a str,
+        /// How sharing was decided: `pfn`, `exclusive` or `none`.
+        evidence: &'a str,
+        /// Pages of the range whose frame parent and child shared before.
+        tracked_pages: Option<u64>,
+        /// Tracked pages whose frame now differs.
+        split_pages: Option<u64>,
+        /// Pages that were absent in the child and are present now.
+        faulted_in_pages: Option<u64>,
+        /// Pages that were swapped out in the child and are present now.
+        swapped_in_pages: Option<u64>,
+        /// Minor faults charged to the child.
+        target_minflt: Option<i64>,
+        /// Major faults charged to the child.
+        target_majflt: Option<i64>,
+        /// Minor faults charged to the tool.
+        reader_minflt: Option<u64>,
+        /// Major faults charged to the tool.
+        reader_majflt: Option<u64>,
+        /// Rss.
+        target_rss_kib: Option<i64>,
+        /// Pss.
+        target_pss_kib: Option<i64>,
+        /// Private_Clean plus Private_Dirty (USS).
+        target_private_kib: Option<i64>,
+        /// Shared_Dirty.
+        target_shared_dirty_kib: Option<i64>,
+        /// AnonHugePages.
+        target_anon_huge_kib: Option<i64>,
+        /// Referenced.
+        target_referenced_kib: Option<i64>,
+        /// Pages of the range that became soft-dirty.
+        soft_dirty_pages: Option<u64>,
+        /// VMAs.
+        vma_change: Option<i64>,
+        /// Pages of the range whose entry in the parent's page table changed its frame.
+        partner_changed_pages: Option<u64>,
+        /// Private_Clean plus Private_Dirty of the parent.
+        partner_private_kib: Option<i64>,
+        /// Whether the question was answered.
+        status: Status<'a>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emit::record::Record;
+
+    /// The order that scripts rely on, copied from the interface document, not from here.
+    const INTERFACE: &str = "record,label,kernel,arch,page_bytes,kind,method,op,requested_bytes,\
+        returned_bytes,errno,content,evidence,tracked_pages,split_pages,faulted_in_pages,\
+        swapped_in_pages,target_minflt,target_majflt,reader_minflt,reader_majflt,target_rss_kib,\
+        target_pss_kib,target_private_kib,target_shared_dirty_kib,target_anon_huge_kib,\
+        target_referenced_kib,soft_dirty_pages,vma_change,partner_changed_pages,\
+        partner_private_kib,status";
+
+    #[test]
+    fn columns_are_the_interface() {
+        assert!(
+            INTERFACE
+                .split(',')
+                .skip(1)
+                .eq(ProbeRow::COLUMNS.iter().copied())
+        );
+    }
+}

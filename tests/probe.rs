@@ -1,0 +1,156 @@
+//! `probe` and `selftest` on the running kernel.
+
+mod common;
+
+use common::{Row, command_as_nobody, number, run, stdout, vmread_splits, whole_stream};
+use std::fs;
+
+/// What the kernel's own sources say, whatever its version: mm/gup.c refuses a pin
+/// without FOLL_FORCE where reading is not allowed; where there is no VMA neither side
+/// finds a page.
+#[test]
+fn what_no_kernel_reads_is_refused_in_each_readers_words() {
+    let stream = whole_stream(&stdout(&run("probe -q")));
+    assert_eq!(stream.rows.len(), 8 * 6);
+    for row in &stream.rows {
+        let class = match row["method"].as_str() {
+            "none" => continue,
+            "vmread" | "vmread-batch" => "EFAULT",
+            _ => "EIO",
+        };
+        let closed =
+            row["kind"] == "hole" || (row["kind"] != "anon-fork-shared" && class == "EFAULT");
+        let page = number(row, "page_bytes");
+        match (closed, row["op"].as_str()) {
+            (true, "page") => assert_eq!(
+                (number(row, "returned_bytes"), &*row["errno"]),
+                (None, class),
+                "{row:?}"
+            ),
+            (true, _) => assert_eq!(
+                (number(row, "returned_bytes"), &*row["errno"]),
+                (page, class),
+                "{row:?}"
+            ),
+            (false, _) if row["kind"] == "anon-fork-shared" => {
+                assert_eq!(row["returned_bytes"], row["requested_bytes"]);
+                assert_eq!((&*row["errno"], &*row["content"]), ("", "ok"));
+            }
+            // PROT_NONE through /proc/PID/mem: as proc_mem.force_override says.
+            (false, _) => {}
+        }
+    }
+}
+
+fn changes_are_who_reads(rows: &[Row]) {
+    for row in rows {
+        assert_eq!(row["status"], "ok", "{row:?}");
+        let tracked = number(row, "tracked_pages").unwrap();
+        let split = number(row, "split_pages");
+        let reads_shared = !row["returned_bytes"].is_empty();
+        let want = match row["method"].as_str() {
+            "vmread" | "vmread-batch" if vmread_splits() && reads_shared => {
+                // Behind the readable page of a cross nothing is read.
+                if row["op"] == "cross" { 1 } else { tracked }
+            }
+            _ => 0,
+        };
+        assert_eq!(split, Some(want), "{row:?}");
+        assert_eq!(number(row, "target_minflt"), Some(0), "{row:?}");
+        assert_eq!(
+            number(row, "partner_private_kib"),
+            Some(want * number(row, "page_bytes").unwrap() / 1024)
+        );
+        if row["method"] == "none" {
+            for column in [
+                "target_rss_kib",
+                "target_pss_kib",
+                "target_private_kib",
+                "target_referenced_kib",
+                "faulted_in_pages",
+                "reader_minflt",
+            ] {
+                assert_eq!(number(row, column), Some(0), "{column} {row:?}");
+            }
+            assert!(row["returned_bytes"].is_empty() && row["errno"].is_empty());
+        }
+    }
+}
+
+#[test]
+fn changes_belong_to_the_reader_that_makes_them() {
+    let stream = whole_stream(&stdout(&run("probe")));
+    changes_are_who_reads(&stream.rows);
+}
+
+#[test]
+fn an_ordinary_user_gets_the_same_answers() {
+    let Some((mut command, _folder)) = command_as_nobody("probe -q") else {
+        return;
+    };
+    let output = command.output().unwrap();
+    let stream = whole_stream(&stdout(&output));
+    assert!(stream.rows.iter().all(|row| row["evidence"] == "exclusive"));
+    assert!(
+        stream
+            .rows
+            .iter()
+            .all(|row| row["partner_changed_pages"].is_empty())
+    );
+    changes_are_who_reads(&stream.rows);
+}
+
+#[test]
+fn readers_can_be_chosen_and_others_are_refused() {
+    let stream = whole_stream(&stdout(&run("probe --method ptrace -q --label here")));
+    assert_eq!(stream.rows.len(), 8 * 2);
+    assert!(stream.rows.iter().all(|row| row["label"] == "here"));
+    let output = run("probe --method proc,memcpy");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "cowitness: error: --method 'proc,memcpy': must be all, or names of proc, proc-seek, \
+         vmread, vmread-batch, ptrace\nusage: cowitness probe [options]\n"
+    );
+}
+
+#[test]
+fn selftest_counts_its_lines() {
+    let text = stdout(&run("selftest"));
+    let lines: Vec<&str> = text.lines().collect();
+    let count = |word: &str| lines.iter().filter(|line| line.starts_with(word)).count();
+    let (ok, skip) = (count("ok "), count("skip "));
+    assert_eq!(lines.len(), ok + skip + 1, "{text}");
+    assert_eq!(
+        lines.last(),
+        Some(&&*format!("{ok} passed, 0 failed, {skip} skipped"))
+    );
+    for name in [
+        "clock",
+        "fork",
+        "smaps",
+        "evidence: ",
+        "proc: ",
+        "vmread: ",
+        "prot-none: ",
+        "hole: proc EIO, vmread EFAULT",
+    ] {
+        let line = format!("ok {name}");
+        assert!(
+            lines.iter().any(|found| found.starts_with(&line)),
+            "{name}: {text}"
+        );
+    }
+}
+
+/// A full device takes nothing: the run fails, and says so.
+#[test]
+fn selftest_without_output_is_an_error() {
+    let full = fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let output = common::command("selftest").stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+}
