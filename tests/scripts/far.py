@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,6 +21,14 @@ PATIENCE_S = 20
 SMALL_BENCH = "bench --mb 1 --repeats 2 --block 64K --layout contiguous".split()
 # A run that nobody waits for.
 ENDLESS_BENCH = "bench --mb 32 --repeats 10000 -q".split()
+
+
+class Case(unittest.TestCase):
+    def enter(self, context):
+        """Enters a context until the test ends (Python 3.10 has no enterContext)."""
+        entered = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        return entered
 
 
 def eventually(what, condition, patience_s=PATIENCE_S):

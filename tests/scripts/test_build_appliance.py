@@ -8,7 +8,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from far import ROOT, Case
+
 CPUS = {"x86_64": 62, "aarch64": 183}  # e_machine, elf.h
 
 
@@ -26,9 +27,9 @@ def copy_of_checkout(directory):
     return directory
 
 
-class TwoDirectories(unittest.TestCase):
+class TwoDirectories(Case):
     def test_the_bytes_depend_on_neither_directory_nor_cargo_home(self):
-        scratch = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        scratch = Path(self.enter(tempfile.TemporaryDirectory()))
         short = copy_of_checkout(scratch / "a")
         long = copy_of_checkout(scratch / "a directory with a much longer name than the other")
         home = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
@@ -53,7 +54,7 @@ class TwoDirectories(unittest.TestCase):
                     self.assertEqual(done.stdout, f"{file}  {len(first)} bytes  sha256 {digest}\n")
 
 
-class Refusals(unittest.TestCase):
+class Refusals(Case):
     def test_usage(self):
         for words in (["riscv64"], ["all", "more"], ["--can", "sparc"]):
             done = build(ROOT, *words)
@@ -62,7 +63,7 @@ class Refusals(unittest.TestCase):
 
     def test_no_rust_for_a_cpu_says_what_to_run(self):
         """A copy that asks for a Rust that nobody has: neither PATH's nor Debian's will do."""
-        scratch = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        scratch = Path(self.enter(tempfile.TemporaryDirectory()))
         checkout = copy_of_checkout(scratch / "checkout")
         manifest = checkout / "Cargo.toml"
         manifest.write_text(manifest.read_text().replace('rust-version = "1.95"', 'rust-version = "1.999"'))

@@ -8,13 +8,13 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from far import ENDLESS_BENCH, ROOT, SMALL_BENCH, FarMachine, eventually
+from far import ENDLESS_BENCH, ROOT, SMALL_BENCH, Case, FarMachine, eventually
 
 
-class Fleet(unittest.TestCase):
+class Fleet(Case):
     def setUp(self):
         self.assertTrue(shutil.which("ansible-playbook"), "no ansible-playbook: tests/scripts/requirements.txt")
-        self.here = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.here = Path(self.enter(tempfile.TemporaryDirectory()))
 
     def full(self, machine):
         """Fills its directory (root), or takes it away."""
@@ -51,7 +51,7 @@ class Fleet(unittest.TestCase):
         self.assertRegex(line, rf"\Aexit status [0-9]+: [^\n]*{reason}[^\n]*\n\Z")
 
     def test_one_folder_a_machine_and_a_reason_for_each_that_failed(self):
-        machines = [self.enterContext(FarMachine(f"127.0.0.{n}")) for n in (2, 3, 4)]
+        machines = [self.enter(FarMachine(f"127.0.0.{n}")) for n in (2, 3, 4)]
         first, second, third = machines
         no_space = self.full(third)
         fleet = self.here / "fleet"
@@ -86,7 +86,7 @@ class Fleet(unittest.TestCase):
         self.assertEqual(third.processes(), [])
 
     def test_a_fleet_without_failures_passes(self):
-        machine = self.enterContext(FarMachine("127.0.0.2"))
+        machine = self.enter(FarMachine("127.0.0.2"))
         elsewhere = self.here / "else where"
         done = self.play({"only": self.variables(machine)}, "-e", json.dumps({"cowitness_output": str(elsewhere)}))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -8,17 +8,17 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from far import ENDLESS_BENCH, ROOT, SMALL_BENCH, FarMachine, eventually
+from far import ENDLESS_BENCH, ROOT, SMALL_BENCH, Case, FarMachine, eventually
 
 WHOLE = "#cowitness 1\n#rows=2\nrecord,n\npair,1\npair,2\n#end rows=2 crc32=00000000\n"
 
 
-class OnFarMachine(unittest.TestCase):
+class OnFarMachine(Case):
     environment = {}
 
     def setUp(self):
-        self.far = self.enterContext(FarMachine(environment=self.environment))
-        self.here = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.far = self.enter(FarMachine(environment=self.environment))
+        self.here = Path(self.enter(tempfile.TemporaryDirectory()))
 
     def executable(self, text):
         """A program to send in the appliance's place."""
@@ -69,7 +69,7 @@ class GoodRuns(OnFarMachine):
 
 class NoisyStartFiles(OnFarMachine):
     def setUp(self):
-        noise = Path(self.enterContext(tempfile.TemporaryDirectory())) / "noise"
+        noise = Path(self.enter(tempfile.TemporaryDirectory())) / "noise"
         noise.write_text("echo Welcome to this machine; echo\n")
         # What a non-interactive bash reads first, and sh from it nothing.
         self.environment = {"BASH_ENV": noise}
@@ -179,7 +179,7 @@ class OtherMachine(OnFarMachine):
     """A `uname` of another CPU in front of the real one."""
 
     def setUp(self):
-        shims = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        shims = Path(self.enter(tempfile.TemporaryDirectory()))
         uname = shims / "uname"
         uname.write_text('#!/bin/sh\n[ "$1" = -m ] && echo riscv64 || echo Linux\n')
         uname.chmod(0o755)
