@@ -95,12 +95,14 @@ class FarMachine:
         self.known_hosts.write_text(f"[{self.address}]:{self.port} {host_key}")
 
     def _write_configurations(self):
+        # Without PAM and without a look at the shadow file every account passes for locked.
+        pam = "no" if os.geteuid() == 0 else "yes"
         environment = {"TMPDIR": self.tmp, **self.environment}
         words = [self.mark] + [f"{name}={value}" for name, value in environment.items()]
         (self.directory / "sshd_config").write_text(
             f"Port {self.port}\nListenAddress {self.address}\n"
             f"HostKey {self.directory}/host_key\nAuthorizedKeysFile {self.key}.pub\n"
-            f"PidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n"
+            f"PidFile none\nStrictModes no\nUsePAM {pam}\nPermitRootLogin yes\n"
             "PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
             "SetEnv " + " ".join(f'"{word}"' for word in words) + "\n"
         )
@@ -116,9 +118,11 @@ class FarMachine:
             # The directory for privilege separation; its absence is a machine without sshd.
             Path("/run/sshd").mkdir(exist_ok=True)
         log = self.directory / "sshd.log"
-        self.daemon = subprocess.Popen(
-            [sshd_program(), "-D", "-E", log, "-f", self.directory / "sshd_config"]
-        )
+        with log.open("w") as said:
+            self.daemon = subprocess.Popen(
+                [sshd_program(), "-D", "-e", "-f", self.directory / "sshd_config"],
+                stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+            )
 
         def listens():
             if self.daemon.poll() is not None:
@@ -140,6 +144,18 @@ class FarMachine:
                 continue
             if self.mark.encode() in environment:
                 found.append(int(entry.name))
+        return found
+
+    def sessions(self):
+        """Process ids of the sshd processes that serve connections."""
+        found, parents = [], [self.daemon.pid]
+        while parents:
+            listed = subprocess.run(
+                ["ps", "-o", "pid=,comm=", "--ppid", ",".join(map(str, parents))],
+                capture_output=True, text=True, check=False,
+            ).stdout.split("\n")
+            parents = [int(line.split()[0]) for line in listed if "sshd" in line]
+            found += parents
         return found
 
     def files(self):
