@@ -215,7 +215,11 @@ class Stopped(OnFarMachine):
         return int(re.search(rf"(\d+) {name}$", found, re.MULTILINE)[1])
 
     def assert_ends(self, near, status, pattern):
-        _, said = near.communicate(timeout=20)
+        try:
+            _, said = near.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            tree = ["ps", "-eo", "pid,ppid,stat,wchan:20,args", "--forest"]
+            self.fail("still there:\n" + subprocess.run(tree, capture_output=True, text=True, check=True).stdout)
         self.assertEqual(near.returncode, status, said)
         self.assertRegex(said, pattern)
         eventually("far machine is clean", self.far.is_clean, 10)
