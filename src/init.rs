@@ -322,3 +322,103 @@ fn write(line: &Text) {
 fn printable(word: &CStr) -> &str {
     word.to_str().unwrap_or("?")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec;
+    use std::vec::Vec;
+
+    fn argument(words: &'static [&'static CStr]) -> impl Fn(usize) -> Option<&'static CStr> {
+        |index| words.get(index).copied()
+    }
+
+    /// The commands that the words ask for, each from its program name on.
+    fn commands(words: &'static [&'static CStr]) -> Vec<Vec<&'static CStr>> {
+        let argument = argument(words);
+        let (_, mut first) = on_done(&argument).unwrap();
+        let mut commands = Vec::new();
+        loop {
+            let words = Words::at(&argument, first);
+            commands.push(
+                (0..)
+                    .map_while(|index| words.get(&argument, index))
+                    .collect(),
+            );
+            match words.next {
+                Some(next) => first = next,
+                None => return commands,
+            }
+        }
+    }
+
+    #[test]
+    fn commands_are_divided_and_the_default_fills_in() {
+        assert_eq!(commands(&[c"/init"]), [vec![c"/init", c"selftest"]]);
+        assert_eq!(
+            commands(&[c"/init", c"bench", c"--mb=4", c"then", c"probe", c"-q"]),
+            [
+                vec![c"/init", c"bench", c"--mb=4"],
+                vec![c"/init", c"probe", c"-q"]
+            ]
+        );
+        assert_eq!(
+            commands(&[c"/init", c"--on-done", c"reboot", c"env", c"then"]),
+            [vec![c"/init", c"env"], vec![c"/init", c"selftest"]]
+        );
+        assert_eq!(
+            commands(&[c"/init", c"--on-done=halt"]),
+            [vec![c"/init", c"selftest"]]
+        );
+    }
+
+    #[test]
+    fn what_comes_last_is_chosen_or_refused() {
+        let found = |words| on_done(&argument(words)).map_err(CStr::to_bytes);
+        let end = |end, first| Ok((OnDone::End(end), first));
+        assert_eq!(found(&[c"/init"]), end(End::PowerOff, 1));
+        assert_eq!(
+            found(&[c"/init", c"--on-done", c"reboot"]),
+            end(End::Reboot, 3)
+        );
+        assert_eq!(
+            found(&[c"/init", c"--on-done=halt", c"env"]),
+            end(End::Halt, 2)
+        );
+        assert_eq!(
+            found(&[c"/init", c"--on-done", c"shell", c"/bin/sh", c"env"]),
+            Ok((OnDone::Become(c"/bin/sh"), 4))
+        );
+        assert_eq!(
+            found(&[c"/init", c"--on-done=shell", c"/sh"]),
+            Ok((OnDone::Become(c"/sh"), 3))
+        );
+        for (words, word) in [
+            (&[c"/init", c"--on-done", c"sleep"][..], &b"sleep"[..]),
+            (&[c"/init", c"--on-done"], b""),
+            (&[c"/init", c"--on-done=shell"], b"shell"),
+            (&[c"/init", c"--on-doneX"], b"--on-doneX"),
+            (&[c"/init", c"--on-done=x"], b"--on-done=x"),
+        ] {
+            assert_eq!(found(words), Err(word));
+        }
+    }
+
+    #[test]
+    fn the_worst_ending_is_the_verdict() {
+        let of = |ending| Verdict::of(ending).name();
+        assert_eq!(of(Ending::Exited(0)), "pass");
+        assert_eq!(of(Ending::Exited(4)), "fail");
+        assert_eq!(of(Ending::Exited(3)), "invalid");
+        for error in [
+            Ending::Exited(1),
+            Ending::Exited(2),
+            Ending::Exited(134),
+            Ending::Killed(9),
+        ] {
+            assert_eq!(of(error), "error");
+        }
+        assert!(Verdict::Pass < Verdict::Fail && Verdict::Fail < Verdict::Invalid);
+        assert!(Verdict::Invalid < Verdict::Error);
+    }
+}

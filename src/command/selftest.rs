@@ -35,12 +35,13 @@ enum Run {
     /// This.
     Call(fn(&mut Bench<'_>, &mut Text) -> Outcome),
     /// Fork-shared memory is read by this reader, and every byte compared.
-    Reader(Method),
+    Reader(Method, Op),
     /// `proc` and `vmread` are asked for a page of the kind of this number.
     Kind(usize),
 }
 
-/// The checks, in order; a later one may need what an earlier one has set up.
+/// The checks, in order; a later one may need what an earlier one has set up. ptrace makes
+/// a call for every 8 bytes: one page is enough.
 const CHECKS: &[(&str, Run)] = &[
     ("clock", Run::Call(clock)),
     ("fault-counters", Run::Call(fault_counters)),
@@ -48,12 +49,27 @@ const CHECKS: &[(&str, Run)] = &[
     ("fork", Run::Call(fork)),
     ("smaps", Run::Call(smaps)),
     ("control", Run::Call(control)),
-    (Method::ALL[0].name(), Run::Reader(Method::ALL[0])),
-    (Method::ALL[1].name(), Run::Reader(Method::ALL[1])),
-    (Method::ALL[2].name(), Run::Reader(Method::ALL[2])),
-    (Method::ALL[3].name(), Run::Reader(Method::ALL[3])),
-    (Method::ALL[4].name(), Run::Reader(Method::ALL[4])),
-    (Method::ALL[5].name(), Run::Reader(Method::ALL[5])),
+    (
+        Method::ALL[0].name(),
+        Run::Reader(Method::ALL[0], Op::Whole),
+    ),
+    (
+        Method::ALL[1].name(),
+        Run::Reader(Method::ALL[1], Op::Whole),
+    ),
+    (
+        Method::ALL[2].name(),
+        Run::Reader(Method::ALL[2], Op::Whole),
+    ),
+    (
+        Method::ALL[3].name(),
+        Run::Reader(Method::ALL[3], Op::Whole),
+    ),
+    (Method::ALL[4].name(), Run::Reader(Method::ALL[4], Op::Page)),
+    (
+        Method::ALL[5].name(),
+        Run::Reader(Method::ALL[5], Op::Whole),
+    ),
     (KINDS[1].name, Run::Kind(1)),
     (KINDS[2].name, Run::Kind(2)),
     (KINDS[3].name, Run::Kind(3)),
@@ -110,13 +126,13 @@ impl Bench<'_> {
     fn check(&mut self, run: &Run, detail: &mut Text) -> Outcome {
         match *run {
             Run::Call(check) => check(self, detail),
-            Run::Reader(method) => self.reader(method, detail),
+            Run::Reader(method, op) => self.reader(method, op, detail),
             Run::Kind(index) => self.kind(&KINDS[index], detail),
         }
     }
 
-    fn reader(&mut self, method: Method, detail: &mut Text) -> Outcome {
-        let probed = self.probe(SHARED, Op::Whole, Some(method), detail)?;
+    fn reader(&mut self, method: Method, op: Op, detail: &mut Text) -> Outcome {
+        let probed = self.probe(SHARED, op, Some(method), detail)?;
         let answered = answered(&probed.status, detail);
         answered?;
         let changes = probed.changes.ok_or(Not::Right)?;

@@ -13,8 +13,8 @@ use heapless::Vec;
 /// Most questions: every op of every kind.
 const LINES_MAX: usize = 3 * KINDS.len();
 /// Where the first reader's column begins, and how wide a column is.
-const FIRST: usize = 30;
-const WIDTH: usize = 14;
+const FIRST: usize = 29;
+const WIDTH: usize = 17;
 
 /// The lines so far.
 pub(super) struct Grid {
