@@ -129,28 +129,33 @@ pub fn read(bytes: &[u8]) -> Console {
         console
             .signs
             .extend(sign(plain).filter(|_| line.ends_with('\n')));
-        if let Some(command) = plain.strip_prefix(RUN) {
-            console.sections.push(Section {
-                command: command.to_owned(),
-                line: number + 1,
-                text: String::new(),
-                end: None,
-            });
-            continue;
-        }
-        let Some(section) = console.sections.last_mut() else {
-            continue;
-        };
-        match plain.strip_prefix(END) {
-            Some(end) if section.end.is_none() => section.end = Some(end.to_owned()),
-            _ if section.end.is_none() => section.text += line,
-            _ => {}
-        }
+        console.section(number + 1, line, plain);
     }
     console
 }
 
 impl Console {
+    /// Puts a line to the command it belongs to; `plain` is the line without its end.
+    fn section(&mut self, number: usize, line: &str, plain: &str) {
+        if let Some(command) = plain.strip_prefix(RUN) {
+            self.sections.push(Section {
+                command: command.to_owned(),
+                line: number,
+                text: String::new(),
+                end: None,
+            });
+            return;
+        }
+        let last = self.sections.last_mut();
+        let Some(section) = last.filter(|section| section.end.is_none()) else {
+            return;
+        };
+        match plain.strip_prefix(END) {
+            Some(end) => section.end = Some(end.to_owned()),
+            None => section.text += line,
+        }
+    }
+
     /// Init's verdict, if it came to one.
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {

@@ -1,7 +1,7 @@
 //! Kernels that were fetched: an image a package version, and a record a metapackage that
 //! says which of them is current. Both appear whole or not at all.
 
-use super::apt::Suite;
+use super::apt::{Package, Suite};
 use super::image;
 use super::table::{Kernel, Table};
 use crate::host::{self, HostError};
@@ -98,13 +98,24 @@ impl Cache {
         let suite = &suites[&kernel.suite];
         let debian = &table.board(kernel.arch).debian;
         let package = suite.resolve(&kernel.package, debian)?;
-        let current = self.record(kernel).filter(|record| {
+        let is_current = |record: &Record| {
             let path = self.images().join(&record.file);
             record.version == package.version && verify(&path, &record.sha256).is_ok()
-        });
-        if let Some(record) = current {
-            return Ok(record);
+        };
+        match self.record(kernel).filter(is_current) {
+            Some(record) => Ok(record),
+            None => self.take(suite, kernel, package, debian),
         }
+    }
+
+    /// Downloads `package` and keeps its image.
+    fn take(
+        &self,
+        suite: &Suite,
+        kernel: &Kernel,
+        package: Package,
+        debian: &str,
+    ) -> Result<Record, HostError> {
         let directory = tempfile::tempdir_in(&self.root)
             .map_err(HostError::file("create a directory in", &self.root))?;
         let deb = suite.download(&package, debian, directory.path())?;

@@ -13,6 +13,7 @@ use crate::kernels::image;
 use crate::kernels::table::{Arch, Board, Kernel, Table};
 use crate::progress::Progress;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -65,16 +66,16 @@ impl<'r> Booter<'r> {
         let directory = tempfile::Builder::new().prefix("cowitness-").tempdir();
         let temporary = std::env::temp_dir();
         let directory = directory.map_err(HostError::file("create a directory in", &temporary))?;
+        let given = options.appliance.as_deref().map(Path::new);
         let mut packed = BTreeMap::new();
         for machine in machines {
-            if packed.contains_key(&machine.arch) {
-                continue;
+            if let Entry::Vacant(place) = packed.entry(machine.arch) {
+                let init = appliance::find(given, machine.arch, say)?;
+                pack(
+                    &init,
+                    place.insert(directory.path().join(machine.arch.name())),
+                )?;
             }
-            let given = options.appliance.as_deref().map(Path::new);
-            let init = appliance::find(given, machine.arch, say)?;
-            let path = directory.path().join(machine.arch.name());
-            pack(&init, &path)?;
-            packed.insert(machine.arch, path);
         }
         Ok(Self {
             options,
