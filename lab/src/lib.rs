@@ -18,6 +18,7 @@ pub mod host;
 pub mod kernels;
 pub mod matrix;
 pub mod report;
+pub mod scratch;
 pub mod stream;
 pub mod summary;
 

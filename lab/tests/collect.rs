@@ -1,10 +1,10 @@
 //! `matrix --collect` over folders as `scripts/` brings them back, and what `kernels` and
 //! `matrix` say when a program is missing. Nothing is booted.
 
+use cowitness_lab::scratch::Scratch;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use tempfile::TempDir;
 
 const CONSOLE: &str = include_str!("data/consoles/6.12-x86_64.log");
 
@@ -31,8 +31,8 @@ fn program(arguments: &[&str]) -> Command {
     command
 }
 
-fn collect(hosts: &TempDir) -> (Output, String, Vec<csv::StringRecord>) {
-    let out = tempfile::tempdir().unwrap();
+fn collect(hosts: &Scratch) -> (Output, String, Vec<csv::StringRecord>) {
+    let out = Scratch::new().unwrap();
     let mut command = program(&["matrix", "--collect"]);
     let ran = command
         .arg(hosts.path())
@@ -51,7 +51,7 @@ fn collect(hosts: &TempDir) -> (Output, String, Vec<csv::StringRecord>) {
 
 #[test]
 fn hosts_become_lines_and_what_failed_decides_the_status() {
-    let hosts = tempfile::tempdir().unwrap();
+    let hosts = Scratch::new().unwrap();
     let at = |name: &str| hosts.path().join(name);
     put(&at("alpha/results.csv"), &rows());
     put(&at("beta.csv"), &rows());
@@ -117,7 +117,7 @@ fn hosts_become_lines_and_what_failed_decides_the_status() {
 
 #[test]
 fn rows_of_two_machines_or_of_one_that_failed_are_not_believed() {
-    let hosts = tempfile::tempdir().unwrap();
+    let hosts = Scratch::new().unwrap();
     put(&hosts.path().join("alpha/results.csv"), &rows());
     let old = include_str!("data/consoles/5.10-aarch64.log");
     let start = old.find("#cowitness 1").unwrap();
@@ -142,7 +142,7 @@ fn rows_of_two_machines_or_of_one_that_failed_are_not_believed() {
 
 #[test]
 fn a_folder_without_hosts_is_an_error() {
-    let hosts = tempfile::tempdir().unwrap();
+    let hosts = Scratch::new().unwrap();
     let (ran, text, _) = collect(&hosts);
     assert_eq!((ran.status.code(), &*text), (Some(1), ""));
     let said = String::from_utf8(ran.stderr).unwrap();
@@ -154,7 +154,7 @@ fn a_folder_without_hosts_is_an_error() {
 
 #[test]
 fn missing_programs_are_named_with_their_packages() {
-    let (nothing, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (nothing, out) = (Scratch::new().unwrap(), Scratch::new().unwrap());
     let mut command = program(&["matrix", "-o"]);
     command.arg(out.path()).env("PATH", nothing.path());
     let ran = command.output().unwrap();
@@ -179,7 +179,7 @@ fn missing_programs_are_named_with_their_packages() {
 
 #[test]
 fn kernels_are_listed_without_a_network() {
-    let cache = tempfile::tempdir().unwrap();
+    let cache = Scratch::new().unwrap();
     let mut command = program(&["kernels", "--arch=aarch64", "--cache"]);
     let ran = command.arg(cache.path()).env("PATH", "").output().unwrap();
     assert_eq!(ran.status.code(), Some(0));

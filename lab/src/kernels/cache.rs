@@ -5,13 +5,13 @@ use super::apt::{Package, Suite};
 use super::image;
 use super::table::{Kernel, Table};
 use crate::host::{self, HostError};
+use crate::scratch::Scratch;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use tempfile::NamedTempFile;
 
 /// What was fetched for a metapackage, and from which package.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
@@ -116,10 +116,9 @@ impl Cache {
         package: Package,
         debian: &str,
     ) -> Result<Record, HostError> {
-        let directory = tempfile::tempdir_in(&self.root)
-            .map_err(HostError::file("create a directory in", &self.root))?;
-        let deb = suite.download(&package, debian, directory.path())?;
-        let extracted = image::extract(&deb, &self.images())?;
+        let scratch = Scratch::within(&self.root)?;
+        let deb = suite.download(&package, debian, scratch.path())?;
+        let extracted = image::extract(&deb, &scratch.path().join("image"))?;
         let file = format!("{}_{}_{debian}.vmlinuz", package.name, package.version);
         let record = Record {
             package: package.name,
@@ -128,28 +127,23 @@ impl Cache {
             sha256: extracted.sha256,
             file,
         };
-        keep(extracted.file, &self.images().join(&record.file))?;
-        self.write(kernel, &record)?;
+        scratch.keep("image", &self.images().join(&record.file))?;
+        self.write(&scratch, kernel, &record)?;
         Ok(record)
     }
 
     /// Last of all: a record stands for an image that is there.
-    fn write(&self, kernel: &Kernel, record: &Record) -> Result<(), HostError> {
-        let path = self.record_path(kernel);
+    fn write(&self, scratch: &Scratch, kernel: &Kernel, record: &Record) -> Result<(), HostError> {
+        let path = scratch.path().join("record");
         // Five strings: there is nothing that TOML could not say.
         let text = toml::to_string(record).unwrap_or_default();
-        let written = NamedTempFile::new_in(self.images()).and_then(|mut file| {
+        let written = File::create(&path).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
-            file.as_file().sync_all()?;
-            Ok(file)
+            file.sync_all()
         });
-        keep(written.map_err(HostError::file("write", &path))?, &path)
+        written.map_err(HostError::file("write", &path))?;
+        scratch.keep("record", &self.record_path(kernel))
     }
-}
-
-fn keep(file: NamedTempFile, path: &Path) -> Result<(), HostError> {
-    let kept = file.persist(path).map_err(|error| error.error);
-    kept.map(|_| ()).map_err(HostError::file("write", path))
 }
 
 fn verify(path: &Path, recorded: &str) -> Result<(), HostError> {
@@ -170,7 +164,7 @@ mod tests {
 
     #[test]
     fn an_altered_image_is_refused_and_a_record_without_one_is_none() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = Scratch::new().unwrap();
         let cache = Cache::open(directory.path().to_owned()).unwrap();
         let table = Table::built_in();
         let kernel = &table.kernels[0];
@@ -183,7 +177,7 @@ mod tests {
             sha256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad".to_owned(),
             file: "image".to_owned(),
         };
-        cache.write(kernel, &record).unwrap();
+        cache.write(&directory, kernel, &record).unwrap();
         assert_eq!(cache.record(kernel), None);
         fs::write(cache.images().join("image"), "abc").unwrap();
         assert_eq!(cache.record(kernel), Some(record));

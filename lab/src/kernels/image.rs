@@ -4,22 +4,20 @@ use crate::host::HostError;
 use object::LittleEndian as LE;
 use object::read::pe::PeFile64;
 use sha2::{Digest, Sha256};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use tempfile::NamedTempFile;
 
-/// An image that came out of a package, not yet at its place.
+/// An image that came out of a package.
 pub(super) struct Extracted {
-    pub(super) file: NamedTempFile,
     /// As `uname -r` says it.
     pub(super) release: String,
     pub(super) sha256: String,
 }
 
-/// Takes the image, and nothing else, out of a package into a new file in `directory`.
-pub(super) fn extract(package: &Path, directory: &Path) -> Result<Extracted, HostError> {
+/// Takes the image, and nothing else, out of a package and writes it to `image`.
+pub(super) fn extract(package: &Path, image: &Path) -> Result<Extracted, HostError> {
     let mut child = Command::new("dpkg-deb")
         .arg("--fsys-tarfile")
         .arg(package)
@@ -32,7 +30,7 @@ pub(super) fn extract(package: &Path, directory: &Path) -> Result<Extracted, Hos
             error,
         })?;
     let tar = child.stdout.take();
-    let extracted = tar.map_or(Ok(None), |tar| copy_image(tar, directory));
+    let extracted = tar.map_or(Ok(None), |tar| copy_image(tar, image));
     // The rest of the package is of no interest; dpkg-deb ends by SIGPIPE or by itself.
     let _ = child.kill();
     let _ = child.wait();
@@ -43,20 +41,16 @@ pub(super) fn extract(package: &Path, directory: &Path) -> Result<Extracted, Hos
     })
 }
 
-fn copy_image(tar: impl Read, directory: &Path) -> io::Result<Option<Extracted>> {
+fn copy_image(tar: impl Read, image: &Path) -> io::Result<Option<Extracted>> {
     for entry in tar::Archive::new(tar).entries()? {
         let mut entry = entry?;
         let Some(release) = release(&entry.path()?) else {
             continue;
         };
-        let mut file = NamedTempFile::new_in(directory)?;
+        let mut file = File::create(image)?;
         let sha256 = copy_hashed(&mut entry, &mut file)?;
-        file.as_file().sync_all()?;
-        return Ok(Some(Extracted {
-            file,
-            release,
-            sha256,
-        }));
+        file.sync_all()?;
+        return Ok(Some(Extracted { release, sha256 }));
     }
     Ok(None)
 }
@@ -88,7 +82,7 @@ fn copy_hashed(from: &mut impl Read, to: &mut impl Write) -> io::Result<String> 
 
 /// SHA-256 of a file, in hexadecimal.
 pub(super) fn sha256(path: &Path) -> Result<String, HostError> {
-    let file = fs::File::open(path);
+    let file = File::open(path);
     let hash = file.and_then(|mut file| copy_hashed(&mut file, &mut io::sink()));
     hash.map_err(HostError::file("read", path))
 }
@@ -126,6 +120,7 @@ fn bytes_of_sections(image: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Scratch;
 
     #[test]
     fn images_are_found_where_debian_puts_them() {
@@ -161,8 +156,9 @@ mod tests {
 
     #[test]
     fn what_is_no_uefi_program_is_let_through() {
-        let mut file = NamedTempFile::new().unwrap();
-        file.write_all(b"not a kernel").unwrap();
-        assert!(check_whole(file.path()).is_ok());
+        let scratch = Scratch::new().unwrap();
+        let path = scratch.path().join("image");
+        fs::write(&path, "not a kernel").unwrap();
+        assert!(check_whole(&path).is_ok());
     }
 }

@@ -12,6 +12,7 @@ use crate::kernels::cache::Cache;
 use crate::kernels::image;
 use crate::kernels::table::{Arch, Board, Kernel, Table};
 use crate::progress::Progress;
+use crate::scratch::Scratch;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ffi::OsString;
@@ -21,7 +22,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// A kernel and what it is booted on.
 pub(super) struct Machine<'t> {
@@ -49,7 +49,7 @@ pub(super) struct Booter<'r> {
     commands: Vec<String>,
     /// The initramfs for each CPU, and the directory that holds them.
     initramfs: BTreeMap<Arch, PathBuf>,
-    _directory: TempDir,
+    _directory: Scratch,
 }
 
 impl<'r> Booter<'r> {
@@ -63,9 +63,7 @@ impl<'r> Booter<'r> {
         machines: &[Machine<'_>],
         say: &'r (dyn Fn(&str) + Sync),
     ) -> Result<Self, Failure> {
-        let directory = tempfile::Builder::new().prefix("cowitness-").tempdir();
-        let temporary = std::env::temp_dir();
-        let directory = directory.map_err(HostError::file("create a directory in", &temporary))?;
+        let directory = Scratch::new()?;
         let given = options.appliance.as_deref().map(Path::new);
         let mut packed = BTreeMap::new();
         for machine in machines {

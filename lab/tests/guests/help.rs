@@ -1,11 +1,11 @@
 //! Starts the lab and looks at what it leaves: files, emulators, an exit status.
 
+use cowitness_lab::scratch::Scratch;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 pub const KERNEL: &str = "5.10-aarch64";
 
@@ -23,7 +23,7 @@ pub const BENCH: [&str; 7] = [
 /// One that does not end by itself.
 pub const ENDLESS: [&str; 5] = ["--", "bench", "--mb=32", "--repeats=10000", "-q"];
 
-pub fn lab(out: &TempDir, arguments: &[&str]) -> Command {
+pub fn lab(out: &Scratch, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cowitness-lab"));
     command
         .args(["matrix", "-o"])
@@ -33,12 +33,12 @@ pub fn lab(out: &TempDir, arguments: &[&str]) -> Command {
     command
 }
 
-pub fn temporary() -> TempDir {
-    tempfile::tempdir().unwrap()
+pub fn temporary() -> Scratch {
+    Scratch::new().unwrap()
 }
 
 /// The only machine's outcome and detail from matrix.csv.
-pub fn outcome(out: &TempDir) -> (String, String) {
+pub fn outcome(out: &Scratch) -> (String, String) {
     let mut reader = csv::Reader::from_path(out.path().join("matrix.csv")).unwrap();
     let header = reader.headers().unwrap().clone();
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
@@ -52,7 +52,7 @@ pub fn outcome(out: &TempDir) -> (String, String) {
 }
 
 /// Runs it to its end; the outcome has to be `word`, its detail to contain `detail`.
-pub fn becomes(out: &TempDir, arguments: &[&str], status: i32, word: &str, detail: &str) -> Output {
+pub fn becomes(out: &Scratch, arguments: &[&str], status: i32, word: &str, detail: &str) -> Output {
     let ran = lab(out, arguments).output().unwrap();
     let stderr = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.code(), Some(status), "{stderr}");
@@ -159,11 +159,11 @@ pub fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
 
 /// Starts a guest that does not end by itself and waits for its first command; gives the
 /// lab and the emulator.
-pub fn running(out: &TempDir) -> (Child, u32) {
+pub fn running(out: &Scratch) -> (Child, u32) {
     running_with(out, &[])
 }
 
-pub fn running_with(out: &TempDir, more: &[&str]) -> (Child, u32) {
+pub fn running_with(out: &Scratch, more: &[&str]) -> (Child, u32) {
     let mut arguments = vec!["--kernel", KERNEL, "--deadline=150"];
     arguments.extend(more);
     arguments.extend(ENDLESS);
