@@ -29,7 +29,8 @@ pub fn lab(out: &Scratch, arguments: &[&str]) -> Command {
         .args(["matrix", "-o"])
         .arg(out.path())
         .args(arguments);
-    command.stdin(Stdio::null());
+    // Where a lab that is killed leaves what it has not removed.
+    command.env("TMPDIR", out.path()).stdin(Stdio::null());
     command
 }
 
