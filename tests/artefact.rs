@@ -36,7 +36,7 @@ fn the_elf_is_static_and_within_its_budget() {
         eprintln!("skipped: the budget is for release builds");
     } else {
         // 96 KiB hold `bench`; `/init`, `selftest` and `probe` come on top.
-        assert!(bytes.len() <= 128 << 10, "{} bytes", bytes.len());
+        assert!(bytes.len() <= 144 << 10, "{} bytes", bytes.len());
     }
 }
 

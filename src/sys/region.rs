@@ -67,20 +67,22 @@ impl Region {
         unsafe { slice::from_raw_parts_mut(self.base.as_ptr().cast(), self.len / 8) }
     }
 
-    /// Uses `len` bytes of memory once and gives them back: the frames that the kernel
-    /// hands out next have been used. In a virtual machine whose host backs memory
-    /// lazily, the first use of a frame costs a fault of the host, which nothing in the
-    /// guest shows.
+    /// Asks for single pages only (MADV_NOHUGEPAGE); a kernel without huge pages has
+    /// no others.
+    pub fn small_pages(&self) {
+        let _ = self.advise(0..self.len, Advice::LinuxNoHugepage);
+    }
+
+    /// Gives the pages of a range back to the kernel (MADV_DONTNEED); it reads as zeros
+    /// afterwards.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
-    pub fn use_once(len: usize, page_bytes: usize) -> Result<(), Errno> {
-        let mut region = Self::new(len)?;
-        // Single pages, as a split takes them: huge ones come from other free lists.
-        // EINVAL: a kernel that has only these.
-        let _ = region.advise(0..len, Advice::LinuxNoHugepage);
-        region.touch(page_bytes);
-        Ok(())
+    /// `EINVAL` if the range does not begin at a page.
+    pub fn discard(&mut self, range: Range<usize>) -> Result<(), Errno> {
+        let (at, len) = self.part(range);
+        // SAFETY: OWNED, and exclusive like `self`: nobody holds a reference to what was
+        // there, and zeros are as valid as any bytes.
+        unsafe { madvise(at, len, Advice::LinuxDontNeed) }
     }
 
     /// Writes one byte to each page, so that later use of the region never faults.

@@ -12,7 +12,7 @@ use crate::emit::record::Status;
 use crate::emit::stream::{Preamble, Rows};
 use crate::emit::summary::{self, Heading, SCRATCH_PER_SAMPLE, Sample, SummaryError};
 use crate::error::Error;
-use crate::fixture::Arena;
+use crate::fixture::{Arena, Reserve};
 use crate::measure::case::{Bench, NOT_APPLICABLE};
 use crate::sys::auxv::Auxv;
 use crate::sys::stdio::{Output, stderr, stdout};
@@ -82,8 +82,11 @@ impl Run<'_> {
         for (number, layout) in prepared.layouts.iter().enumerate() {
             let (backing, page_bytes) = (self.bench.backing, prepared.page_bytes);
             self.progress.show(done, &row::title(layout.layout, None));
+            let reserve = Reserve::fork(layout.shape.readable_bytes(), page_bytes)
+                .map_err(Error::kernel("fork"))?;
             let mut arena = Arena::populate(layout.shape, backing, page_bytes)
                 .map_err(Error::kernel("map the arena"))?;
+            reserve.fill(self.bench.clock)?;
             for case in prepared.plan.cases(number as u64) {
                 self.progress
                     .show(done, &row::title(layout.layout, Some(&case)));
