@@ -3,7 +3,9 @@
 
 use crate::cli::{self, Request};
 use crate::failure::Failure;
+use crate::report::Report;
 use crate::summary;
+use crate::{kernels, matrix};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -29,14 +31,24 @@ pub fn main(parser: lexopt::Parser) -> ExitCode {
 }
 
 fn run(parser: lexopt::Parser) -> Result<(), Failure> {
-    let text = match cli::parse(parser)? {
-        Request::Help(topic) => cli::help(topic),
-        Request::Version => format!("{NAME} {}\n", env!("CARGO_PKG_VERSION")),
-        Request::Summary(options) => summary::run(&options, &|line| say("warning", &line))?,
+    let done = |text| Report {
+        text,
+        failure: None,
+    };
+    let note = |line: &str| say("note", &line);
+    let report = match cli::parse(parser)? {
+        Request::Help(topic) => done(cli::help(topic)),
+        Request::Version => done(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))),
+        Request::Summary(options) => done(summary::run(&options, &|line| say("warning", &line))?),
+        Request::Matrix(options) => matrix::run(&options, &note)?,
+        Request::Kernels(options) => kernels::run(&options, &note)?,
     };
     let mut out = io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.map_err(Failure::Output)
+    let written = out.write_all(report.text.as_bytes());
+    written
+        .and_then(|()| out.flush())
+        .map_err(Failure::Output)?;
+    report.failure.map_or(Ok(()), Err)
 }
 
 fn say(kind: &str, what: &dyn std::fmt::Display) {

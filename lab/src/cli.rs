@@ -1,7 +1,15 @@
 //! From argv to the options of one command. What each command takes stands in a table;
 //! the walk through argv is lexopt's.
 
-use crate::stream::Tolerance;
+mod kernels;
+mod matrix;
+mod summary;
+
+pub use kernels::KernelsOptions;
+pub use matrix::MatrixOptions;
+pub use summary::SummaryOptions;
+
+use crate::kernels::table::{ARCHES, Arch};
 use crate::text::printable;
 use lexopt::{Arg, Parser};
 use std::ffi::{OsStr, OsString};
@@ -9,6 +17,7 @@ use thiserror::Error;
 
 /// A command: its name, what it is for, how it is called.
 struct Command {
+    topic: Topic,
     name: &'static str,
     purpose: &'static str,
     usage: &'static str,
@@ -21,22 +30,17 @@ struct Command {
 const PROGRAM_USAGE: &str = "usage: cowitness-lab <command> [options]";
 const PROGRAM_OPTIONS: &str = "-h, --help, -V, --version";
 
-const COMMANDS: &[Command] = &[SUMMARY];
-
-const SUMMARY: Command = Command {
-    name: "summary",
-    purpose: "what the rows of bench say, as the appliance says it",
-    usage: "usage: cowitness-lab summary [options] FILE...",
-    help: include_str!("cli/summary.txt"),
-    options: "--partial, -h, --help, -V, --version",
-    parse: summary,
-};
+const COMMANDS: &[Command] = &[summary::COMMAND, matrix::COMMAND, kernels::COMMAND];
 
 /// What argv asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// `summary` with its options.
     Summary(SummaryOptions),
+    /// `matrix` with its options.
+    Matrix(MatrixOptions),
+    /// `kernels` with its options.
+    Kernels(KernelsOptions),
     /// The help text of a command, or of the program.
     Help(Topic),
     /// `--version`.
@@ -50,15 +54,10 @@ pub enum Topic {
     Program,
     /// `summary`.
     Summary,
-}
-
-/// What `summary` is to read, and how strictly.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SummaryOptions {
-    /// The inputs, at least one; `-` is standard input.
-    pub files: Vec<OsString>,
-    /// With `--partial`, truncated streams are taken.
-    pub tolerance: Tolerance,
+    /// `matrix`.
+    Matrix,
+    /// `kernels`.
+    Kernels,
 }
 
 /// A command line that makes no sense: the word, what is allowed in its place, and the
@@ -70,6 +69,18 @@ pub struct UsageError {
     pub problem: String,
     /// `usage: ...`.
     pub usage: &'static str,
+}
+
+/// A word that `matrix` cannot use, found when it looked for its kernels.
+#[must_use]
+pub fn matrix_usage(problem: String) -> UsageError {
+    matrix::COMMAND.error(problem)
+}
+
+/// The same of `kernels`.
+#[must_use]
+pub fn kernels_usage(problem: String) -> UsageError {
+    kernels::COMMAND.error(problem)
 }
 
 /// Reads argv.
@@ -99,31 +110,87 @@ pub fn parse(mut parser: Parser) -> Result<Request, UsageError> {
     }
 }
 
-fn summary(parser: &mut Parser) -> Result<Request, UsageError> {
-    let fail = |problem| UsageError {
-        problem,
-        usage: SUMMARY.usage,
-    };
-    let mut options = SummaryOptions {
-        files: Vec::new(),
-        tolerance: Tolerance::Whole,
-    };
-    while let Some(word) = parser
-        .next()
-        .map_err(|error| fail(lexopt_problem(&error)))?
-    {
-        match word {
-            Arg::Short('h') | Arg::Long("help") => return Ok(Request::Help(Topic::Summary)),
-            Arg::Short('V') | Arg::Long("version") => return Ok(Request::Version),
-            Arg::Long("partial") => options.tolerance = Tolerance::Partial,
-            Arg::Value(file) => options.files.push(file),
-            option => return Err(fail(unknown_option(&option, SUMMARY.options))),
+impl Command {
+    fn error(&self, problem: String) -> UsageError {
+        UsageError {
+            problem,
+            usage: self.usage,
         }
     }
-    if options.files.is_empty() {
-        return Err(fail("no FILE given; '-' is standard input".to_owned()));
+
+    /// The next word of argv; those that every command knows are answered here.
+    fn next<'p>(&self, parser: &'p mut Parser) -> Result<Option<Word<'p>>, UsageError> {
+        let word = parser.next();
+        Ok(
+            match word.map_err(|error| self.error(lexopt_problem(&error)))? {
+                None => None,
+                Some(Arg::Short('h') | Arg::Long("help")) => {
+                    Some(Word::Answer(Request::Help(self.topic)))
+                }
+                Some(Arg::Short('V') | Arg::Long("version")) => {
+                    Some(Word::Answer(Request::Version))
+                }
+                Some(other) => Some(Word::Other(other)),
+            },
+        )
     }
-    Ok(Request::Summary(options))
+
+    fn unknown(&self, option: &Arg<'_>) -> UsageError {
+        self.error(unknown_option(option, self.options))
+    }
+
+    /// The value of the option that was read last.
+    fn value(&self, parser: &mut Parser) -> Result<OsString, UsageError> {
+        let value = parser.value();
+        value.map_err(|error| self.error(lexopt_problem(&error)))
+    }
+
+    /// The same, as text.
+    fn text(&self, parser: &mut Parser) -> Result<String, UsageError> {
+        let value = self.value(parser)?;
+        let text = value.into_string();
+        text.map_err(|value| self.error(format!("'{}' is not UTF-8", quoted(&value))))
+    }
+
+    /// The same, as a number from 1 to `most`.
+    fn number(&self, parser: &mut Parser, option: &str, most: u64) -> Result<u64, UsageError> {
+        let text = self.text(parser)?;
+        let number = text
+            .parse()
+            .ok()
+            .filter(|number| (1..=most).contains(number));
+        number.ok_or_else(|| {
+            let text = quoted(text.as_ref());
+            self.error(format!(
+                "'{text}' for {option} is no number from 1 to {most}"
+            ))
+        })
+    }
+
+    /// The same, as a CPU.
+    fn arch(&self, parser: &mut Parser) -> Result<Arch, UsageError> {
+        let text = self.text(parser)?;
+        Arch::from_name(&text).ok_or_else(|| {
+            let names = ARCHES.map(Arch::name).join(", ");
+            let text = quoted(text.as_ref());
+            self.error(format!("unknown CPU '{text}' for --arch; CPUs are {names}"))
+        })
+    }
+
+    /// The same, as names with commas between them, put to `names`.
+    fn names(&self, parser: &mut Parser, names: &mut Vec<String>) -> Result<(), UsageError> {
+        let text = self.text(parser)?;
+        names.extend(text.split(',').map(str::to_owned));
+        Ok(())
+    }
+}
+
+/// A word of argv.
+enum Word<'p> {
+    /// It decides by itself what is asked for.
+    Answer(Request),
+    /// It is the command's own.
+    Other(Arg<'p>),
 }
 
 fn unknown_option(option: &Arg<'_>, allowed: &str) -> String {
@@ -136,12 +203,14 @@ fn unknown_option(option: &Arg<'_>, allowed: &str) -> String {
     format!("unknown option '{name}'; options are {allowed}")
 }
 
-/// No option of ours takes a value, so this is the only thing lexopt can complain of.
 fn lexopt_problem(error: &lexopt::Error) -> String {
     match error {
         lexopt::Error::UnexpectedValue { option, .. } => {
             format!("'{}' takes no value", printable(option.as_bytes()))
         }
+        lexopt::Error::MissingValue {
+            option: Some(option),
+        } => format!("'{}' needs a value", printable(option.as_bytes())),
         other => printable(other.to_string().as_bytes()),
     }
 }
@@ -153,19 +222,17 @@ fn quoted(word: &OsStr) -> String {
 /// The help text of a topic.
 #[must_use]
 pub fn help(topic: Topic) -> String {
-    match topic {
-        Topic::Program => program_help(),
-        Topic::Summary => {
-            let Command {
-                name,
-                purpose,
-                usage,
-                help,
-                ..
-            } = SUMMARY;
-            format!("{name}: {purpose}\n\n{usage}\n\n{help}")
-        }
-    }
+    let Some(command) = COMMANDS.iter().find(|command| command.topic == topic) else {
+        return program_help();
+    };
+    let Command {
+        name,
+        purpose,
+        usage,
+        help,
+        ..
+    } = command;
+    format!("{name}: {purpose}\n\n{usage}\n\n{help}")
 }
 
 fn program_help() -> String {

@@ -1,6 +1,7 @@
 //! Everything that ends a run early, with its exit status.
 
 use crate::cli::UsageError;
+use crate::host::HostError;
 use crate::stream::StreamError;
 use std::io;
 use thiserror::Error;
@@ -14,6 +15,36 @@ pub enum Failure {
     /// An input cannot be trusted, or not be read to its end.
     #[error(transparent)]
     Stream(#[from] StreamError),
+    /// Something cannot be done on this workstation.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// Machines of the matrix that have failed, or shown what was not expected.
+    #[error("{failed} of {of} machines failed")]
+    Machines {
+        /// How many.
+        failed: usize,
+        /// Of how many.
+        of: usize,
+        /// Whether rows of one of them are damaged.
+        untrusted: bool,
+    },
+    /// Kernels that could not be fetched.
+    #[error("{failed} of {of} kernels could not be fetched")]
+    NotFetched {
+        /// How many.
+        failed: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// A folder that holds nothing of any host.
+    #[error("no host in {0}: neither HOST/results.csv nor HOST/failed nor HOST.csv")]
+    NoHosts(String),
+    /// Signals cannot be watched for.
+    #[error("cannot watch for signals: {0}")]
+    Signals(#[source] io::Error),
+    /// A signal ended the run.
+    #[error("ended by signal {0}; the table says what was done until then")]
+    Signal(u8),
     /// An input cannot be opened.
     #[error("cannot open {name}: {error}")]
     Open {
@@ -64,10 +95,18 @@ impl Failure {
     #[must_use]
     pub fn status(&self) -> u8 {
         match self {
-            Self::Open { .. } | Self::Output(_) => 1,
+            Self::Open { .. }
+            | Self::Output(_)
+            | Self::Host(_)
+            | Self::NotFetched { .. }
+            | Self::NoHosts(_)
+            | Self::Signals(_) => 1,
+            Self::Machines { untrusted, .. } if !untrusted => 1,
+            Self::Signal(number) => 128_u8.saturating_add(*number),
             Self::Usage(_) => 2,
             Self::Stream(error) if !error.is_untrusted() => 1,
             Self::Stream(_)
+            | Self::Machines { .. }
             | Self::Mismatch { .. }
             | Self::Twice { .. }
             | Self::NoRows
@@ -77,14 +116,15 @@ impl Failure {
 
     /// What to do about it, in one line.
     #[must_use]
-    pub fn remedy(&self) -> Option<&'static str> {
-        match self {
-            Self::Stream(error) => Some(error.problem.remedy()),
-            Self::Mismatch { .. } => {
-                Some("summarise them one by one, or give each run its --label")
-            }
-            Self::Twice { .. } => Some("give every run once"),
-            _ => None,
-        }
+    pub fn remedy(&self) -> Option<String> {
+        let remedy = match self {
+            Self::Host(error) => return error.remedy(),
+            Self::Stream(error) => error.problem.remedy(),
+            Self::Mismatch { .. } => "summarise them one by one, or give each run its --label",
+            Self::Twice { .. } => "give every run once",
+            Self::Machines { .. } => "each machine's console is in its .log",
+            _ => return None,
+        };
+        Some(remedy.to_owned())
     }
 }

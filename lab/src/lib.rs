@@ -1,16 +1,26 @@
-//! # cowitness-lab: what do the measured rows say?
+//! # cowitness-lab: what do the measured rows say, and on which kernels?
 //!
-//! The appliance measures and writes framed CSV; this program reads it on any system and
-//! never touches a process. Argv becomes a request (`cli`), each input is read as framed
-//! streams that prove themselves whole (`stream`), and a command turns their rows into
-//! text (`summary`). What a record is, and what a summary says, is defined once, in the
-//! crate `cowitness`.
+//! The appliance measures and writes framed CSV; this program reads it and never looks
+//! into a process. Argv becomes a request (`cli`), each input is read as framed streams
+//! that prove themselves whole (`stream`), and a command turns their rows into text
+//! (`summary`). `matrix` boots the appliance on the machines of a table (`kernels`, `guest`)
+//! and judges each by its console alone (`console`). What a record is, and what a summary
+//! says, is defined once, in the crate `cowitness`.
 #![forbid(unsafe_code)]
 
 pub mod app;
+pub mod appliance;
 pub mod cli;
+pub mod console;
 pub mod failure;
+pub mod guest;
+pub mod host;
+pub mod kernels;
+pub mod matrix;
+pub mod report;
+pub mod scratch;
 pub mod stream;
 pub mod summary;
 
+mod progress;
 mod text;

@@ -9,19 +9,23 @@ use crate::failure::Failure;
 use crate::stream::{Problem, Row, Stream, StreamError, StreamReader};
 use crate::text::printable;
 use cowitness::emit::bench_row::BenchRow;
+use cowitness::emit::record::Record;
 use cowitness::emit::summary::{Name, Sample};
 use pool::{Machine, Measured, Pools};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
-/// Reads all inputs and gives their summary. `warn` is told, a line each, what was taken
+/// Reads all inputs and gives the summary of their rows of `bench`; streams of other records
+/// are checked and passed over. `warn` is told, a line each, what was taken
 /// although it is not whole.
 ///
 /// # Errors
 /// [`Failure`]; the first input that fails ends it.
 pub fn run(options: &SummaryOptions, warn: &dyn Fn(&str)) -> Result<String, Failure> {
     let mut pools = Pools::default();
+    // The first stream of another record, for the case that there is none of bench.
+    let mut other = None;
     for file in &options.files {
         let (name, input) = open(file)?;
         let mut streams = StreamReader::new(name.clone(), input, options.tolerance);
@@ -30,10 +34,16 @@ pub fn run(options: &SummaryOptions, warn: &dyn Fn(&str)) -> Result<String, Fail
             if let Some(cut) = stream.cut() {
                 warn(&format!("{cut}; taken as far as it goes"));
             }
-            pools.add(measured)?;
+            match measured.other {
+                Some(error) => other = other.or(Some(error)),
+                None => pools.add(measured)?,
+            }
         }
     }
-    pools.summarise()
+    match (pools.summarise(), other) {
+        (Err(Failure::NoRows), Some(other)) => Err(other.into()),
+        (summary, _) => summary,
+    }
 }
 
 /// Opens an input; also what to call it.
@@ -63,9 +73,17 @@ fn measured<R: BufRead>(
         machine: None,
         samples: Vec::new(),
         partial: false,
+        other: None,
     };
     while let Some(row) = stream.next_row()? {
-        let bench: BenchRow<'_> = row.parse()?;
+        let bench: BenchRow<'_> = match row.parse() {
+            // All rows of a stream are of one record; they are read to their checked end.
+            Err(error) if row.record() != BenchRow::NAME => {
+                measured.other.get_or_insert(error);
+                continue;
+            }
+            parsed => parsed?,
+        };
         measured.samples.push(sample(&row, &bench, source)?);
         // The reader sees to it that all rows of a stream agree in these.
         measured.machine.get_or_insert_with(|| Machine::of(&bench));

@@ -6,17 +6,23 @@ use common::{Ran, lab};
 
 const PROGRAM: &str = "usage: cowitness-lab <command> [options]";
 const SUMMARY: &str = "usage: cowitness-lab summary [options] FILE...";
+const MATRIX: &str = "usage: cowitness-lab matrix [options] [-- APPLIANCE ARGS...]";
+const KERNELS: &str = "usage: cowitness-lab kernels [options]";
 
 #[test]
 fn help_and_version_go_to_stdout() {
     let version = concat!("cowitness-lab ", env!("CARGO_PKG_VERSION"), "\n");
     let program = include_str!("data/help.txt");
     let summary = include_str!("data/help-summary.txt");
-    let cases: [(&[&str], &str); 6] = [
+    let matrix = include_str!("data/help-matrix.txt");
+    let kernels = include_str!("data/help-kernels.txt");
+    let cases: [(&[&str], &str); 8] = [
         (&["-h"], program),
         (&["--help"], program),
         (&["summary", "--help"], summary),
         (&["summary", "absent.csv", "-h"], summary),
+        (&["matrix", "--arch=aarch64", "--help"], matrix),
+        (&["kernels", "-h"], kernels),
         (&["--version"], version),
         (&["summary", "-V"], version),
     ];
@@ -29,17 +35,25 @@ fn help_and_version_go_to_stdout() {
 
 #[test]
 fn usage_errors_name_the_word_and_what_is_allowed() {
-    let cases: [(&[&str], &str, &str); 9] = [
-        (&[], "no command given; commands are summary", PROGRAM),
+    let cases: [(&[&str], &str, &str); 19] = [
         (
-            &["sumary", "-h"],
-            "unknown command 'sumary'; commands are summary",
+            &[],
+            "no command given; commands are summary, matrix, kernels",
             PROGRAM,
         ),
-        (&["-"], "unknown command '-'; commands are summary", PROGRAM),
+        (
+            &["sumary", "-h"],
+            "unknown command 'sumary'; commands are summary, matrix, kernels",
+            PROGRAM,
+        ),
+        (
+            &["-"],
+            "unknown command '-'; commands are summary, matrix, kernels",
+            PROGRAM,
+        ),
         (
             &["\x1b[2J"],
-            "unknown command '\\u{1b}[2J'; commands are summary",
+            "unknown command '\\u{1b}[2J'; commands are summary, matrix, kernels",
             PROGRAM,
         ),
         (
@@ -66,6 +80,54 @@ fn usage_errors_name_the_word_and_what_is_allowed() {
             &["summary", "--partial=yes", "bench.csv"],
             "'--partial' takes no value",
             SUMMARY,
+        ),
+        (
+            &["matrix", "bench"],
+            "unknown option 'bench'; options are --kernel, --arch, --vmlinuz, --appliance, \
+             --append, --deadline, --jobs, --cache, --collect, -o, -h, --help, -V, --version",
+            MATRIX,
+        ),
+        (
+            &["matrix", "--arch", "amd64"],
+            "unknown CPU 'amd64' for --arch; CPUs are x86_64, aarch64",
+            MATRIX,
+        ),
+        (&["matrix", "-o"], "'-o' needs a value", MATRIX),
+        (
+            &["matrix", "--deadline=0"],
+            "'0' for --deadline is no number from 1 to 86400",
+            MATRIX,
+        ),
+        (
+            &["matrix", "--vmlinuz", "bzImage"],
+            "--vmlinuz needs --arch: an image does not say what it is for",
+            MATRIX,
+        ),
+        (
+            &["matrix", "--appliance", "cowitness"],
+            "--appliance needs --arch: a binary is for one CPU",
+            MATRIX,
+        ),
+        (
+            &["matrix", "--vmlinuz=a", "--arch=x86_64", "--kernel=b"],
+            "--vmlinuz and --kernel name different kernels; give one of them",
+            MATRIX,
+        ),
+        (
+            &["matrix", "--append", "quiet -- bench"],
+            "'--' in --append would end the kernel's own words; give them after -- here",
+            MATRIX,
+        ),
+        (
+            &["matrix", "--", "bench", "--label=rack 4"],
+            "'--label=rack 4' cannot pass through a kernel's command line: no spaces, quotes or \
+             control characters, ASCII only",
+            MATRIX,
+        ),
+        (
+            &["kernels", "--kernel"],
+            "'--kernel' needs a value",
+            KERNELS,
         ),
     ];
     for (arguments, problem, usage) in cases {

@@ -16,6 +16,12 @@ pub struct Row<'r> {
 }
 
 impl<'r> Row<'r> {
+    /// The name of its record, which is one that this program knows.
+    #[must_use]
+    pub fn record(&self) -> &'r str {
+        self.fields.get(0).unwrap_or("")
+    }
+
     /// The row as a record. Columns after the record's own are ignored.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Which streams may be looked at together, and what they say then.
 
 use crate::failure::Failure;
-use crate::stream::Note;
+use crate::stream::{Note, StreamError};
 use crate::text::{printable, shown};
 use cowitness::emit::Sink;
 use cowitness::emit::bench_row::BenchRow;
@@ -46,6 +46,8 @@ pub(super) struct Measured {
     pub(super) samples: Vec<Sample>,
     /// Whether it is not whole.
     pub(super) partial: bool,
+    /// It is a stream of another record: what to say of it if nothing else is there.
+    pub(super) other: Option<StreamError>,
 }
 
 /// Notes that may differ between streams of one pool: they tell of the moment, or of

@@ -1,0 +1,80 @@
+//! The initramfs: the appliance as `/init`, a console, and the directories it mounts on.
+
+use cpio::newc::{Builder, ModeFileType, trailer};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::{self, Write};
+
+/// Directories, parents first.
+const DIRECTORIES: [&str; 5] = ["dev", "proc", "sys", "tmp", "run"];
+
+/// Writes the archive that holds `init`.
+///
+/// # Errors
+/// The writer's; `init` of 4 GiB or more.
+pub fn write(init: &[u8], out: impl Write) -> io::Result<()> {
+    let mut out = GzEncoder::new(out, Compression::fast());
+    let mut number = 0;
+    let mut entry = |name, kind, permissions| {
+        number += 1;
+        let entry = Builder::new(name).ino(number).mode(permissions);
+        entry.set_mode_file_type(kind)
+    };
+    for name in DIRECTORIES {
+        let directory = entry(name, ModeFileType::Directory, 0o755).nlink(2);
+        directory.write(&mut out, 0).finish()?;
+    }
+    // PID 1 gets its three standard streams from here, or none.
+    let console = entry("dev/console", ModeFileType::Char, 0o600);
+    let console = console.rdev_major(5).rdev_minor(1);
+    console.write(&mut out, 0).finish()?;
+    let size = u32::try_from(init.len()).map_err(io::Error::other)?;
+    let mut file = entry("init", ModeFileType::Regular, 0o755).write(&mut out, size);
+    file.write_all(init)?;
+    file.finish()?;
+    trailer(&mut out)?;
+    out.finish()?.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cpio::newc::Reader;
+    use flate2::read::GzDecoder;
+    use std::io::Read;
+
+    #[test]
+    fn the_archive_holds_init_and_a_console() {
+        let mut archive = Vec::new();
+        write(b"the appliance", &mut archive).unwrap();
+        let mut input = GzDecoder::new(&archive[..]);
+        let mut found = Vec::new();
+        loop {
+            let mut reader = Reader::new(input).unwrap();
+            let entry = reader.entry();
+            if entry.is_trailer() {
+                break;
+            }
+            let device = (entry.rdev_major(), entry.rdev_minor());
+            let (name, mode) = (entry.name().to_owned(), entry.mode());
+            let mut content = String::new();
+            reader.read_to_string(&mut content).unwrap();
+            found.push((name, mode, device, content));
+            input = reader.finish().unwrap();
+        }
+        let last = found.pop().unwrap();
+        assert_eq!(
+            last,
+            ("init".into(), 0o100_755, (0, 0), "the appliance".into())
+        );
+        let console = found.pop().unwrap();
+        assert_eq!(
+            console,
+            ("dev/console".into(), 0o020_600, (5, 1), String::new())
+        );
+        assert!(
+            found.iter().all(|(_, mode, ..)| *mode == 0o040_755) && found.len() == 5,
+            "{found:?}"
+        );
+    }
+}

@@ -1,0 +1,280 @@
+//! What the lab needs of the workstation: programs, files, a cache, and a signal that ends it.
+
+use crate::text::printable;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use thiserror::Error;
+
+/// Programs that are run, and Debian's packages that have them.
+const PACKAGES: [(&str, &str); 6] = [
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("qemu-system-aarch64", "qemu-system-arm"),
+    ("apt-get", "apt"),
+    ("apt-cache", "apt"),
+    ("dpkg-deb", "dpkg"),
+    ("setpriv", "util-linux"),
+];
+
+/// Why something could not be done on this workstation.
+#[derive(Debug, Error)]
+pub enum HostError {
+    /// Programs that are not installed.
+    #[error("not installed here: {}", .0.join(", "))]
+    Missing(Vec<String>),
+    /// A program that cannot be started.
+    #[error("cannot run {program}: {error}")]
+    Start {
+        /// Its name.
+        program: String,
+        /// The system's reason.
+        #[source]
+        error: io::Error,
+    },
+    /// A program that failed.
+    #[error("{program} failed ({status}): {said}")]
+    Ended {
+        /// Its name and what it was to do.
+        program: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// The last error it wrote.
+        said: String,
+    },
+    /// A file or directory that cannot be used.
+    #[error("cannot {doing} {}: {error}", path.display())]
+    File {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's reason.
+        #[source]
+        error: io::Error,
+    },
+    /// No directory for the cache is known.
+    #[error("no directory for the cache: neither XDG_CACHE_HOME nor HOME is set")]
+    NoCache,
+    /// A package without what it should have.
+    #[error("package {package} has no {wanted}")]
+    Package {
+        /// The package.
+        package: String,
+        /// What was looked for.
+        wanted: &'static str,
+    },
+    /// A file of the cache is not what was put there.
+    #[error("{} is not the file that was fetched: sha256 is {found}, was {recorded}", path.display())]
+    Altered {
+        /// The file.
+        path: PathBuf,
+        /// Of the file.
+        found: String,
+        /// When it was fetched.
+        recorded: String,
+    },
+    /// A kernel image that ends too early.
+    #[error("{} is truncated: its header speaks of {wanted} bytes, {found} are there", path.display())]
+    Truncated {
+        /// The image.
+        path: PathBuf,
+        /// Bytes that its sections take.
+        wanted: u64,
+        /// Bytes of the file.
+        found: u64,
+    },
+    /// No appliance for a CPU.
+    #[error("no appliance for {arch}: {} is not there, and no scripts/build-appliance to make it", path.display())]
+    NoAppliance {
+        /// The CPU.
+        arch: &'static str,
+        /// Where it should be.
+        path: PathBuf,
+    },
+}
+
+impl HostError {
+    /// Whether a kernel's image is not what it was.
+    #[must_use]
+    pub fn is_bad_image(&self) -> bool {
+        matches!(self, Self::Altered { .. } | Self::Truncated { .. })
+    }
+
+    /// What to do about it, in one line.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Missing(programs) => Some(format!(
+                "on Debian and Ubuntu: apt-get install {}",
+                packages(programs)
+            )),
+            Self::NoCache => Some("name one: --cache DIR".to_owned()),
+            Self::Altered { .. } => {
+                Some("fetch it again: cowitness-lab kernels --fetch".to_owned())
+            }
+            Self::Truncated { .. } => Some("copy the image again".to_owned()),
+            Self::NoAppliance { .. } => {
+                Some("run in a checkout of cowitness, or give --appliance PATH".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// What is wrong and what to do about it, in one line.
+    #[must_use]
+    pub fn with_remedy(&self) -> String {
+        match self.remedy() {
+            Some(remedy) => format!("{self}; {remedy}"),
+            None => self.to_string(),
+        }
+    }
+
+    /// Makes the error of a file operation.
+    pub(crate) fn file(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |error| Self::File { doing, path, error }
+    }
+}
+
+fn packages(programs: &[String]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for program in programs {
+        let row = PACKAGES.iter().find(|(name, _)| name == program);
+        let package = row.map_or(&**program, |(_, package)| package);
+        if !names.contains(&package) {
+            names.push(package);
+        }
+    }
+    names.join(" ")
+}
+
+/// Whether all `programs` are on PATH.
+///
+/// # Errors
+/// [`HostError::Missing`], naming all that are not.
+pub fn require(programs: &[&str]) -> Result<(), HostError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let there = |program: &str| std::env::split_paths(&path).any(|dir| dir.join(program).is_file());
+    let missing = programs.iter().filter(|program| !there(program));
+    let mut missing: Vec<String> = missing.map(|&program| program.to_owned()).collect();
+    missing.dedup();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(HostError::Missing(missing))
+}
+
+/// Runs a program to its end and gives its standard output; `what` says what it is for.
+///
+/// # Errors
+/// [`HostError::Start`], [`HostError::Ended`].
+pub fn output(command: &mut Command, what: &str) -> Result<Vec<u8>, HostError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| HostError::Start {
+        program: program.clone(),
+        error,
+    })?;
+    checked(output, &format!("{program} ({what})"))
+}
+
+fn checked(output: Output, program: &str) -> Result<Vec<u8>, HostError> {
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(HostError::Ended {
+        program: program.to_owned(),
+        status: output.status,
+        said: complaint(&output.stderr),
+    })
+}
+
+/// The line that tells most of what a program wrote to standard error: its first error,
+/// else its last line.
+#[must_use]
+pub fn complaint(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let error = lines().find(|line| line.starts_with("E: ") || line.contains("error"));
+    let line = error.or_else(|| lines().next_back());
+    line.map_or_else(
+        || "it said nothing".to_owned(),
+        |line| printable(line.as_bytes()),
+    )
+}
+
+/// The cache: as given, or where the user's caches are.
+///
+/// # Errors
+/// [`HostError::NoCache`].
+pub fn cache_directory(given: Option<&OsStr>) -> Result<PathBuf, HostError> {
+    if let Some(given) = given {
+        return std::path::absolute(given)
+            .map_err(HostError::file("find the directory", Path::new(given)));
+    }
+    // Relative paths in XDG_CACHE_HOME are to be ignored, says the XDG specification.
+    let set = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    base.map(|base| base.join("cowitness"))
+        .ok_or(HostError::NoCache)
+}
+
+/// The signal that is to end the program, once it came.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt(Arc<AtomicUsize>);
+
+impl Interrupt {
+    /// Watches for SIGINT, SIGTERM and SIGHUP from now on.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn watch() -> io::Result<Self> {
+        let interrupt = Self::default();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            let number = usize::try_from(signal).unwrap_or(usize::MAX);
+            signal_hook::flag::register_usize(signal, Arc::clone(&interrupt.0), number)?;
+        }
+        Ok(interrupt)
+    }
+
+    /// Its number; `None` if none came.
+    #[must_use]
+    pub fn signal(&self) -> Option<u8> {
+        let number = self.0.load(Ordering::Relaxed);
+        u8::try_from(number).ok().filter(|&number| number != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_programs_name_their_packages() {
+        let error = require(&["sh", "qemu-system-none", "qemu-system-nothing"]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "not installed here: qemu-system-none, qemu-system-nothing"
+        );
+        let both = ["apt-get", "apt-cache", "qemu-system-aarch64"].map(str::to_owned);
+        assert_eq!(packages(&both), "apt qemu-system-arm");
+    }
+
+    #[test]
+    fn the_first_error_tells_most() {
+        assert_eq!(
+            complaint(b"W: weak\nE: no such suite\nE: later\n"),
+            "E: no such suite"
+        );
+        assert_eq!(complaint(b"one\ntwo\n"), "two");
+        assert_eq!(complaint(b""), "it said nothing");
+    }
+}

@@ -1,0 +1,77 @@
+//! `kernels`: which kernels the matrix knows, and which of them are in the cache.
+
+mod apt;
+pub mod cache;
+pub mod image;
+pub mod table;
+
+use crate::cli::KernelsOptions;
+use crate::failure::Failure;
+use crate::host::{self, HostError};
+use crate::report::{self, Report};
+use cache::Cache;
+use table::{Kernel, Table};
+
+/// Lists the kernels; with `--fetch`, fetches them first. `say` is told what is fetched.
+///
+/// # Errors
+/// [`Failure`]. A kernel that cannot be fetched is part of the report.
+pub fn run(options: &KernelsOptions, say: &dyn Fn(&str)) -> Result<Report, Failure> {
+    let table = Table::built_in();
+    let chosen = table.choose(options.arch, &options.kernels);
+    let chosen = chosen.map_err(|problem| Failure::Usage(crate::cli::kernels_usage(problem)))?;
+    let cache = Cache::open(host::cache_directory(options.cache.as_deref())?)?;
+    let mut failed = 0;
+    let mut rows = Vec::new();
+    for kernel in &chosen {
+        let fetched = fetch(&cache, &table, kernel, options.fetch, say);
+        failed += usize::from(fetched.is_err());
+        rows.push(row(kernel, fetched));
+    }
+    let headings = [
+        "name", "CPU", "pages", "cached", "suite", "option", "reason",
+    ];
+    let failure = (failed > 0).then_some(Failure::NotFetched {
+        failed,
+        of: chosen.len(),
+    });
+    Ok(Report {
+        text: report::table(&headings, rows),
+        failure,
+    })
+}
+
+fn fetch(
+    cache: &Cache,
+    table: &Table,
+    kernel: &Kernel,
+    wanted: bool,
+    say: &dyn Fn(&str),
+) -> Result<String, HostError> {
+    if !wanted {
+        let record = cache.record(kernel);
+        return Ok(record.map_or_else(|| "no".to_owned(), |record| record.version));
+    }
+    let record = cache.fetch(table, kernel);
+    match &record {
+        Ok(record) => say(&format!(
+            "{}: {} {}",
+            kernel.name, record.package, record.version
+        )),
+        Err(error) => say(&format!("{}: {}", kernel.name, error.with_remedy())),
+    }
+    record.map(|record| record.version)
+}
+
+fn row(kernel: &Kernel, fetched: Result<String, HostError>) -> Vec<String> {
+    let cached = fetched.unwrap_or_else(|_| "failed".to_owned());
+    vec![
+        kernel.name.clone(),
+        kernel.arch.to_string(),
+        format!("{} KiB", kernel.page_kib),
+        cached,
+        kernel.suite.clone(),
+        kernel.append.clone(),
+        kernel.reason.clone(),
+    ]
+}

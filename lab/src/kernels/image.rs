@@ -1,0 +1,164 @@
+//! Kernel images: out of a package, and whether one is whole.
+
+use crate::host::HostError;
+use object::LittleEndian as LE;
+use object::read::pe::PeFile64;
+use sha2::{Digest, Sha256};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// An image that came out of a package.
+pub(super) struct Extracted {
+    /// As `uname -r` says it.
+    pub(super) release: String,
+    pub(super) sha256: String,
+}
+
+/// Takes the image, and nothing else, out of a package and writes it to `image`.
+pub(super) fn extract(package: &Path, image: &Path) -> Result<Extracted, HostError> {
+    let mut child = Command::new("dpkg-deb")
+        .arg("--fsys-tarfile")
+        .arg(package)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| HostError::Start {
+            program: "dpkg-deb".to_owned(),
+            error,
+        })?;
+    let tar = child.stdout.take();
+    let extracted = tar.map_or(Ok(None), |tar| copy_image(tar, image));
+    // The rest of the package is of no interest; dpkg-deb ends by SIGPIPE or by itself.
+    let _ = child.kill();
+    let _ = child.wait();
+    let extracted = extracted.map_err(HostError::file("unpack", package))?;
+    extracted.ok_or_else(|| HostError::Package {
+        package: package.display().to_string(),
+        wanted: "kernel image",
+    })
+}
+
+fn copy_image(tar: impl Read, image: &Path) -> io::Result<Option<Extracted>> {
+    for entry in tar::Archive::new(tar).entries()? {
+        let mut entry = entry?;
+        let Some(release) = release(&entry.path()?) else {
+            continue;
+        };
+        let mut file = File::create(image)?;
+        let sha256 = copy_hashed(&mut entry, &mut file)?;
+        file.sync_all()?;
+        return Ok(Some(Extracted { release, sha256 }));
+    }
+    Ok(None)
+}
+
+/// The release whose image has this path in a package.
+fn release(path: &Path) -> Option<String> {
+    let path = path.to_str()?.trim_start_matches("./");
+    let modules = || {
+        path.strip_prefix("usr/lib/modules/")?
+            .strip_suffix("/vmlinuz")
+    };
+    let release = path.strip_prefix("boot/vmlinuz-").or_else(modules)?;
+    Some(release.to_owned()).filter(|release| !release.contains('/'))
+}
+
+fn copy_hashed(from: &mut impl Read, to: &mut impl Write) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let count = from.read(&mut buffer)?;
+        if count == 0 {
+            let bytes = hash.finalize();
+            return Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+        hash.update(&buffer[..count]);
+        to.write_all(&buffer[..count])?;
+    }
+}
+
+/// SHA-256 of a file, in hexadecimal.
+pub(super) fn sha256(path: &Path) -> Result<String, HostError> {
+    let file = File::open(path);
+    let hash = file.and_then(|mut file| copy_hashed(&mut file, &mut io::sink()));
+    hash.map_err(HostError::file("read", path))
+}
+
+/// Refuses an image that has been cut: booted, it might only hang. Debian's images are
+/// also programs for UEFI, whose header says how many bytes the sections take; an image
+/// without such a header is let through.
+///
+/// # Errors
+/// [`HostError::Truncated`], [`HostError::File`].
+pub fn check_whole(path: &Path) -> Result<(), HostError> {
+    let image = fs::read(path).map_err(HostError::file("read", path))?;
+    let found = image.len() as u64;
+    match bytes_of_sections(&image) {
+        Some(wanted) if wanted > found => Err(HostError::Truncated {
+            path: path.to_owned(),
+            wanted,
+            found,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes up to the end of the last section's data.
+fn bytes_of_sections(image: &[u8]) -> Option<u64> {
+    let file = PeFile64::parse(image).ok()?;
+    let sections = file.section_table();
+    let ends = sections.iter().map(|section| {
+        let start = u64::from(section.pointer_to_raw_data.get(LE));
+        start + u64::from(section.size_of_raw_data.get(LE))
+    });
+    ends.max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn images_are_found_where_debian_puts_them() {
+        let releases = [
+            (
+                "./boot/vmlinuz-6.12.117+deb13-cloud-amd64",
+                Some("6.12.117+deb13-cloud-amd64"),
+            ),
+            (
+                "./usr/lib/modules/7.2.12+deb14-arm64-16k/vmlinuz",
+                Some("7.2.12+deb14-arm64-16k"),
+            ),
+            ("./boot/System.map-6.12.117+deb13-cloud-amd64", None),
+            ("./usr/lib/modules/7.2.12/kernel/vmlinuz", None),
+            ("./usr/share/doc/vmlinuz", None),
+        ];
+        for (path, wanted) in releases {
+            assert_eq!(release(Path::new(path)).as_deref(), wanted, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_copy_is_hashed() {
+        let mut copy = Vec::new();
+        // The first example of FIPS 180-2.
+        let hash = copy_hashed(&mut &b"abc"[..], &mut copy).unwrap();
+        assert_eq!(
+            hash,
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        assert_eq!(copy, b"abc");
+    }
+
+    #[test]
+    fn what_is_no_uefi_program_is_let_through() {
+        let scratch = Scratch::new().unwrap();
+        let path = scratch.path().join("image");
+        fs::write(&path, "not a kernel").unwrap();
+        assert!(check_whole(&path).is_ok());
+    }
+}
