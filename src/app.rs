@@ -6,7 +6,6 @@ use crate::command;
 use crate::error::Error;
 use crate::init;
 use crate::sys::auxv::Auxv;
-use crate::sys::process::is_init;
 use crate::sys::{cpu, signal, stdio};
 use crate::text::{Full, Text};
 use crate::{TARGET, VERSION};
@@ -21,16 +20,14 @@ pub struct Start<'s> {
     pub auxv: Auxv,
 }
 
-/// Exit status of a measurement that is not valid or not possible here.
-pub const INVALID: i32 = 3;
-/// Exit status of `selftest` when a check failed.
-pub const CHECK_FAILED: i32 = 4;
-
 /// Runs the program and gives its exit status.
 #[must_use]
 pub fn main(start: &Start<'_>) -> i32 {
-    if is_init() {
-        return init::run(start);
+    if init::is_init() {
+        let auxv = start.auxv;
+        return init::run(start.argument, &|argument| {
+            run_command(&Start { argument, auxv })
+        });
     }
     run_command(start)
 }
@@ -92,7 +89,7 @@ pub fn report_panic(location: Option<&Location<'_>>) {
             .number(at.line().into());
     }
     let _ = stdio::stderr().write_all(line.add("\n").read().unwrap_or("panic\n").as_bytes());
-    if is_init() {
+    if init::is_init() {
         init::give_up();
     }
 }

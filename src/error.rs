@@ -1,11 +1,15 @@
 //! Everything that ends a run early, with its exit status and its one line.
 
-use crate::app::{CHECK_FAILED, INVALID};
 use crate::cli::{COMMANDS, Problem, Topic, UsageError, usage_line};
 use crate::fixture::FixtureError;
 use crate::sys::stdio::Output;
 use crate::sys::{Errno, errno};
 use crate::text::Text;
+
+/// Exit status of a measurement that is not valid or not possible here.
+pub const INVALID: i32 = 3;
+/// Exit status of `selftest` when a check failed.
+pub const CHECK_FAILED: i32 = 4;
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +48,10 @@ pub enum Error {
 }
 
 impl Error {
+    /// No process can be looked at.
+    pub const NO_PROC: Self = Self::Invalid(
+        "/proc is not mounted or is of another PID namespace; mount one: mount -t proc proc /proc",
+    );
     /// No clock gives a time.
     pub const NO_CLOCK: Self =
         Self::Invalid("the clock cannot be read here: clock_gettime gives nothing");

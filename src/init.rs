@@ -1,22 +1,20 @@
 //! The first process of a machine: the appliance as `/init` of an initramfs.
 //!
 //! Mounts what measuring needs, runs the commands that stand on the kernel's command
-//! line after `--`, each as a child of its own, and ends the machine:
-//!
-//! ```text
-//! [--on-done poweroff|reboot|halt|shell PATH] [COMMAND [OPTIONS]... [then COMMAND...]...]
-//! ```
+//! line after `--` ([`boot_line`]), each as a child of its own, and ends the machine.
 //!
 //! The console shows, in this order: a line that names the command, what it wrote to
 //! standard output as it came, what it wrote to standard error once it has ended, and
 //! how it ended. Last comes one verdict over all commands. The kernel's own messages are
 //! kept away meanwhile, so that a stream of rows stays whole.
 
-use crate::app::{self, CHECK_FAILED, INVALID, Start};
-use crate::sys::process::{Ending, Side, exit, fork};
-use crate::sys::stdio::{stdout, use_console};
+use crate::boot_line::{self, Command, DEFAULT, OnDone};
+use crate::error::{CHECK_FAILED, INVALID};
+use crate::sys::process::{self, Ending, Side, exit, fork};
+use crate::sys::stdio::{self, stdout};
 use crate::sys::system::{
-    End, become_program, end_machine, file_in_memory, make_standard, mount, print_kernel_messages,
+    End, become_program, end_machine, file_in_memory, make_stderr, mount, print_kernel_messages,
+    unmount,
 };
 use crate::sys::{Errno, errno, file};
 use crate::text::Text;
@@ -26,7 +24,7 @@ use rustix::fd::{AsFd, OwnedFd};
 /// What is mounted, in this order: file system, target, whether nothing works without.
 const MOUNTS: &[(&CStr, &CStr, bool)] = &[
     (c"devtmpfs", c"/dev", false),
-    (c"proc", c"/proc", true),
+    (c"proc", PROC, true),
     (c"sysfs", c"/sys", true),
     (c"tmpfs", c"/tmp", false),
     (c"securityfs", c"/sys/kernel/security", false),
@@ -34,11 +32,7 @@ const MOUNTS: &[(&CStr, &CStr, bool)] = &[
     (c"tracefs", c"/sys/kernel/tracing", false),
 ];
 
-/// The word between two commands.
-const THEN: &[u8] = b"then";
-
-/// What to run if nothing is said.
-const DEFAULT: &CStr = c"selftest";
+const PROC: &CStr = c"/proc";
 
 /// How everything went: the worst of the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,66 +63,90 @@ impl Verdict {
     }
 }
 
-/// What to do when all is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OnDone {
-    End(End),
-    Become(&'static CStr),
+/// Word of argv by its number; `None` past the last.
+pub type Argument<'a> = &'a dyn Fn(usize) -> Option<&'static CStr>;
+
+/// What runs one command, given its argv, and gives its exit status.
+pub type Runner<'a> = &'a dyn Fn(Argument<'_>) -> i32;
+
+/// Whether this is the first process of a machine. Before /proc is mounted only a look at
+/// one of its own tells: a container without /proc has a first process, too.
+#[must_use]
+pub fn is_init() -> bool {
+    if !process::is_first() {
+        return false;
+    }
+    match process::is_in_first_namespace() {
+        Ok(first) => return first,
+        Err(Errno::NOENT) => {}
+        Err(_) => return false,
+    }
+    match mount(c"proc", PROC) {
+        Ok(()) => {}
+        // It was there all the time: a kernel without PID namespaces, so without containers.
+        Err(Errno::BUSY) => return true,
+        // The first process of a machine may mount.
+        Err(_) => return false,
+    }
+    let is_container = process::is_in_first_namespace() == Ok(false);
+    if is_container {
+        // Where none was mounted, none stays mounted.
+        let _ = unmount(PROC);
+    }
+    !is_container
 }
 
-type Argument<'a> = &'a dyn Fn(usize) -> Option<&'static CStr>;
-
 /// Runs everything; comes back only if the machine cannot be ended.
-pub fn run(start: &Start<'_>) -> i32 {
+pub fn run(argument: Argument<'_>, runner: Runner<'_>) -> i32 {
     let mounted = mount_all();
-    // Nothing can be said if there is no console, and nothing else is lost.
-    let _ = use_console();
-    let (on_done, first) = match on_done(start.argument) {
+    // Without a console nobody is listening; the descriptors must be taken all the same.
+    let _ = stdio::use_console().or_else(|_| stdio::fill_missing());
+    let mut verdict = Verdict::Pass;
+    if let Err((target, errno)) = mounted {
+        verdict = complain(&["cannot mount ", printable(target), ": ", name(errno)]);
+    }
+    let word = |index: usize| argument(index + 1).map(CStr::to_bytes);
+    let (on_done, first) = match boot_line::on_done(&word) {
         Ok(found) => found,
-        Err(word) => {
-            say(&[
-                "error: --on-done '",
+        Err(bad) => {
+            let word = argument(bad.0 + 1).unwrap_or_default();
+            complain(&[
+                "--on-done '",
                 printable(word),
                 "': must be poweroff, reboot, halt or shell PATH",
             ]);
-            return conclude(Verdict::Error, OnDone::End(End::PowerOff));
+            return conclude(Verdict::Error, End::PowerOff);
         }
     };
-    let mut verdict = match mounted {
-        Ok(()) => Verdict::Pass,
-        Err((target, errno)) => {
-            say(&[
-                "error: cannot mount ",
-                printable(target),
-                ": ",
-                errno::name_or_unknown(errno),
-            ]);
-            Verdict::Error
-        }
-    };
-    // ENOSYS: a kernel that has no messages.
+    // ENOSYS, EPERM: if the kernel's messages come among the rows, the checksum tells.
     let _ = print_kernel_messages(false);
     let mut next = Some(first);
     while let Some(first) = next {
-        let words = Words::at(start.argument, first);
-        verdict = verdict.max(run_one(start, &words));
-        next = words.next;
+        let command = Command::at(&word, first);
+        let words = |index| command_word(argument, &command, index);
+        verdict = verdict.max(run_one(&words, runner));
+        next = command.next;
     }
-    let _ = print_kernel_messages(true);
-    conclude(verdict, on_done)
+    match on_done {
+        OnDone::PowerOff => conclude(verdict, End::PowerOff),
+        OnDone::Reboot => conclude(verdict, End::Restart),
+        OnDone::Halt => conclude(verdict, End::Halt),
+        OnDone::Become(index) => hand_over(verdict, argument(index + 1).unwrap_or_default()),
+    }
 }
 
 /// A panic of the first process itself would be one of the kernel.
 pub fn give_up() -> i32 {
-    conclude(Verdict::Error, OnDone::End(End::PowerOff))
+    conclude(Verdict::Error, End::PowerOff)
 }
 
+/// The first failure of those that matter.
 fn mount_all() -> Result<(), (&'static CStr, Errno)> {
     let mut result = Ok(());
     for &(kind, target, needed) in MOUNTS {
         match mount(kind, target) {
             Ok(()) | Err(Errno::BUSY) => {}
-            Err(errno) if needed => result = Err((target, errno)),
+            Err(errno) if needed => result = result.and(Err((target, errno))),
             // A kernel without it; what needs it says so.
             Err(_) => {}
         }
@@ -136,75 +154,20 @@ fn mount_all() -> Result<(), (&'static CStr, Errno)> {
     result
 }
 
-/// What `--on-done` says, and the first word after it; or the word that makes no sense.
-fn on_done(argument: Argument<'_>) -> Result<(OnDone, usize), &'static CStr> {
-    const NAME: &[u8] = b"--on-done";
-    let word = |index| argument(index).unwrap_or_default();
-    let (value, after) = match word(1).to_bytes().strip_prefix(NAME) {
-        None => return Ok((OnDone::End(End::PowerOff), 1)),
-        Some(b"") => (word(2).to_bytes(), 3),
-        Some(rest) => (rest.strip_prefix(b"=").ok_or(word(1))?, 2),
-    };
-    let end = match value {
-        b"poweroff" => End::PowerOff,
-        b"reboot" => End::Reboot,
-        b"halt" => End::Halt,
-        b"shell" => {
-            let path = argument(after).ok_or(c"shell")?;
-            return Ok((OnDone::Become(path), after + 1));
-        }
-        _ => return Err(word(after - 1)),
-    };
-    Ok((OnDone::End(end), after))
-}
-
-/// The words of one command.
-struct Words {
-    first: usize,
-    /// Past the last.
-    end: usize,
-    /// Where the next command begins.
-    next: Option<usize>,
-}
-
-impl Words {
-    fn at(argument: Argument<'_>, first: usize) -> Self {
-        let mut end = first;
-        loop {
-            match argument(end).map(CStr::to_bytes) {
-                None => {
-                    return Self {
-                        first,
-                        end,
-                        next: None,
-                    };
-                }
-                Some(THEN) => {
-                    return Self {
-                        first,
-                        end,
-                        next: Some(end + 1),
-                    };
-                }
-                Some(_) => end += 1,
-            }
-        }
-    }
-
-    /// Word of the command by its number, the program's name being number 0.
-    fn get(&self, argument: Argument<'_>, index: usize) -> Option<&'static CStr> {
-        match index {
-            0 => argument(0),
-            1 if self.first == self.end => Some(DEFAULT),
-            _ => Some(self.first + index - 1)
-                .filter(|&index| index < self.end)
-                .and_then(argument),
-        }
+/// Word of a command's own argv.
+fn command_word(argument: Argument<'_>, command: &Command, index: usize) -> Option<&'static CStr> {
+    const DEFAULT_WORD: &CStr = c"selftest";
+    const _: () = assert!(DEFAULT_WORD.count_bytes() == DEFAULT.len());
+    match index {
+        0 => argument(0),
+        1 if command.is_default() => Some(DEFAULT_WORD),
+        _ => Some(command.first + index - 1)
+            .filter(|&index| index < command.end)
+            .and_then(|index| argument(index + 1)),
     }
 }
 
-fn run_one(start: &Start<'_>, words: &Words) -> Verdict {
-    let argument = |index| words.get(start.argument, index);
+fn run_one(argument: Argument<'_>, runner: Runner<'_>) -> Verdict {
     let mut line = Text::new();
     line.add("run:");
     for word in (1..).map_while(argument) {
@@ -217,11 +180,14 @@ fn run_one(start: &Start<'_>, words: &Words) -> Verdict {
     let held = file_in_memory().ok();
     let child = match fork() {
         Ok(Side::Parent(child)) => child,
-        Ok(Side::Child) => exit(run_in_child(&argument, start, held.as_ref())),
-        Err(errno) => {
-            say(&["error: cannot fork: ", errno::name_or_unknown(errno)]);
-            return Verdict::Error;
+        Ok(Side::Child) => {
+            if let Some(held) = &held {
+                // If it cannot be, errors come among the rows, and the checksum tells.
+                let _ = make_stderr(held);
+            }
+            exit(runner(argument))
         }
+        Err(errno) => return complain(&["cannot fork: ", name(errno)]),
     };
     let ending = child.end_as_init();
     if let Some(held) = &held {
@@ -229,17 +195,6 @@ fn run_one(start: &Start<'_>, words: &Words) -> Verdict {
         let _ = show(held);
     }
     say_ending(ending)
-}
-
-fn run_in_child(argument: Argument<'_>, start: &Start<'_>, held: Option<&OwnedFd>) -> i32 {
-    if let Some(held) = held {
-        // If that fails, errors come among the rows, and the checksum will tell.
-        let _ = make_standard(2, held);
-    }
-    app::run_command(&Start {
-        argument,
-        auxv: start.auxv,
-    })
 }
 
 /// Copies what was held back to the console.
@@ -260,16 +215,10 @@ fn say_ending(ending: Result<Ending, Errno>) -> Verdict {
         Ok(Ending::Exited(status)) => ("end: status ", status),
         Ok(Ending::Killed(signal)) => {
             // It may have been cut in the middle of a line.
-            let _ = stdout().write_all(b"\n");
+            write("\n");
             ("end: signal ", signal)
         }
-        Err(errno) => {
-            say(&[
-                "error: cannot wait for the command: ",
-                errno::name_or_unknown(errno),
-            ]);
-            return Verdict::Error;
-        }
+        Err(errno) => return complain(&["cannot wait for the command: ", name(errno)]),
     };
     let mut line = Text::new();
     line.add(word).signed(number.into());
@@ -277,29 +226,45 @@ fn say_ending(ending: Result<Ending, Errno>) -> Verdict {
     ending.map_or(Verdict::Error, Verdict::of)
 }
 
-fn conclude(verdict: Verdict, on_done: OnDone) -> i32 {
-    let mut line = Text::new();
-    line.add("cowitness: verdict: ").add(verdict.name());
-    write(&line);
-    let end = match on_done {
-        OnDone::End(end) => end,
-        OnDone::Become(path) => {
-            let errno = become_program(path);
-            say(&[
-                "error: cannot become ",
-                printable(path),
-                ": ",
-                errno::name_or_unknown(errno),
-            ]);
-            End::PowerOff
-        }
-    };
+/// Gives the verdict and ends the machine; comes back only if it cannot.
+fn conclude(verdict: Verdict, end: End) -> i32 {
+    give(verdict);
     let errno = end_machine(end);
-    say(&[
-        "error: cannot end the machine: ",
-        errno::name_or_unknown(errno),
-    ]);
+    complain(&["cannot end the machine: ", name(errno)]);
     1
+}
+
+/// Gives the verdict and becomes `path`. That it is there is looked at before the verdict.
+fn hand_over(verdict: Verdict, path: &CStr) -> i32 {
+    let refused = |errno| complain(&["cannot become ", printable(path), ": ", name(errno)]);
+    if let Err(errno) = file::open(path) {
+        return conclude(refused(errno), End::PowerOff);
+    }
+    give(verdict);
+    // Not executable: a verdict that stands already is followed by the worse one.
+    conclude(refused(become_program(path)), End::PowerOff)
+}
+
+/// The last line of ours, at once; then the kernel may speak again.
+fn give(verdict: Verdict) {
+    let mut line = Text::new();
+    line.add("cowitness: verdict: ")
+        .add(verdict.name())
+        .add("\n");
+    write(line.read().unwrap_or("cowitness: verdict: error\n"));
+    // As when they were taken off.
+    let _ = print_kernel_messages(true);
+}
+
+/// Says what went wrong.
+fn complain(parts: &[&str]) -> Verdict {
+    let mut line = Text::new();
+    line.add("error: ");
+    for part in parts {
+        line.add(part);
+    }
+    say(&[line.read().unwrap_or("error: a word is too long to show")]);
+    Verdict::Error
 }
 
 /// A line of the first process.
@@ -309,99 +274,44 @@ fn say(parts: &[&str]) {
     for part in parts {
         line.add_printable(part);
     }
-    write(&line);
+    let line = line.add("\n").read();
+    write(line.unwrap_or("cowitness: init: a line that is too long to show\n"));
 }
 
 /// To the console; there is nobody to tell if that fails.
-fn write(line: &Text) {
-    let line = line.read().unwrap_or("cowitness: init: a line is too long");
-    let _ = stdout().write_all(line.as_bytes());
-    let _ = stdout().write_all(b"\n");
+fn write(text: &str) {
+    let _ = stdout().write_all(text.as_bytes());
 }
 
 fn printable(word: &CStr) -> &str {
     word.to_str().unwrap_or("?")
 }
 
+fn name(errno: Errno) -> &'static str {
+    errno::name_or_unknown(errno)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::vec;
     use std::vec::Vec;
 
-    fn argument(words: &'static [&'static CStr]) -> impl Fn(usize) -> Option<&'static CStr> {
-        |index| words.get(index).copied()
-    }
-
-    /// The commands that the words ask for, each from its program name on.
-    fn commands(words: &'static [&'static CStr]) -> Vec<Vec<&'static CStr>> {
-        let argument = argument(words);
-        let (_, mut first) = on_done(&argument).unwrap();
-        let mut commands = Vec::new();
-        loop {
-            let words = Words::at(&argument, first);
-            commands.push(
-                (0..)
-                    .map_while(|index| words.get(&argument, index))
-                    .collect(),
-            );
-            match words.next {
-                Some(next) => first = next,
-                None => return commands,
-            }
-        }
-    }
-
     #[test]
-    fn commands_are_divided_and_the_default_fills_in() {
-        assert_eq!(commands(&[c"/init"]), [vec![c"/init", c"selftest"]]);
-        assert_eq!(
-            commands(&[c"/init", c"bench", c"--mb=4", c"then", c"probe", c"-q"]),
-            [
-                vec![c"/init", c"bench", c"--mb=4"],
-                vec![c"/init", c"probe", c"-q"]
-            ]
-        );
-        assert_eq!(
-            commands(&[c"/init", c"--on-done", c"reboot", c"env", c"then"]),
-            [vec![c"/init", c"env"], vec![c"/init", c"selftest"]]
-        );
-        assert_eq!(
-            commands(&[c"/init", c"--on-done=halt"]),
-            [vec![c"/init", c"selftest"]]
-        );
-    }
-
-    #[test]
-    fn what_comes_last_is_chosen_or_refused() {
-        let found = |words| on_done(&argument(words)).map_err(CStr::to_bytes);
-        let end = |end, first| Ok((OnDone::End(end), first));
-        assert_eq!(found(&[c"/init"]), end(End::PowerOff, 1));
-        assert_eq!(
-            found(&[c"/init", c"--on-done", c"reboot"]),
-            end(End::Reboot, 3)
-        );
-        assert_eq!(
-            found(&[c"/init", c"--on-done=halt", c"env"]),
-            end(End::Halt, 2)
-        );
-        assert_eq!(
-            found(&[c"/init", c"--on-done", c"shell", c"/bin/sh", c"env"]),
-            Ok((OnDone::Become(c"/bin/sh"), 4))
-        );
-        assert_eq!(
-            found(&[c"/init", c"--on-done=shell", c"/sh"]),
-            Ok((OnDone::Become(c"/sh"), 3))
-        );
-        for (words, word) in [
-            (&[c"/init", c"--on-done", c"sleep"][..], &b"sleep"[..]),
-            (&[c"/init", c"--on-done"], b""),
-            (&[c"/init", c"--on-done=shell"], b"shell"),
-            (&[c"/init", c"--on-doneX"], b"--on-doneX"),
-            (&[c"/init", c"--on-done=x"], b"--on-done=x"),
-        ] {
-            assert_eq!(found(words), Err(word));
-        }
+    fn a_command_has_an_argv_of_its_own() {
+        let words = [c"/init", c"env", c"-q", c"then", c"probe", c"then"];
+        let argument = |index: usize| words.get(index).copied();
+        let argv = |first, end| {
+            let command = Command {
+                first,
+                end,
+                next: None,
+            };
+            let word = |index| command_word(&argument, &command, index);
+            (0..).map_while(word).collect::<Vec<_>>()
+        };
+        assert_eq!(argv(0, 2), [c"/init", c"env", c"-q"]);
+        assert_eq!(argv(3, 4), [c"/init", c"probe"]);
+        assert_eq!(argv(5, 5), [c"/init", c"selftest"]);
     }
 
     #[test]

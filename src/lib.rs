@@ -15,6 +15,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod boot_line;
 pub mod emit;
 pub mod proc;
 pub mod stats;

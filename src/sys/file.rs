@@ -5,7 +5,7 @@ use super::{Errno, check};
 use crate::text::{Full, Text};
 use core::ffi::CStr;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, OFlags, readlinkat_raw};
 use rustix::io::{pread, read, retry_on_intr};
 
 /// A process, as a path of /proc names it.
@@ -61,17 +61,14 @@ pub(super) fn open_as(path: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
 }
 
 /// Paths are relative to the working folder (include/uapi/linux/fcntl.h).
-pub(super) const AT_FDCWD: usize = (-100isize).cast_unsigned();
+const AT_FDCWD: usize = (-100isize).cast_unsigned();
 
 /// Where a symbolic link leads, in `buffer`. readlink(2).
 ///
 /// # Errors
 /// As readlink(2); `ENAMETOOLONG` if it may not fit.
 pub fn read_link<'b>(path: &CStr, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
-    let (from, to) = (path.as_ptr() as usize, buffer.as_mut_ptr() as usize);
-    // SAFETY: SYSCALL; the kernel reads the C string and writes at most `len` bytes.
-    let result = unsafe { syscall6(nr::READLINKAT, AT_FDCWD, from, to, buffer.len(), 0, 0) };
-    let len = check(result)?;
+    let len = readlinkat_raw(CWD, path, &mut *buffer)?;
     let whole = buffer.get(..len).filter(|_| len < buffer.len());
     whole.ok_or(Errno::NAMETOOLONG)
 }

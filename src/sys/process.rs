@@ -3,6 +3,7 @@
 use super::arch::{nr, syscall6};
 use super::file::read_link;
 use super::{Errno, check};
+use crate::text::Text;
 use rustix::io::retry_on_intr;
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process,
@@ -117,20 +118,32 @@ impl Child {
     }
 }
 
-/// Whether this is the first process of a machine, not of a container: process number 1
-/// in the first PID namespace, whose file has a fixed number (PROC_PID_INIT_INO,
-/// include/linux/proc_ns.h). Before /proc is mounted there is no container.
+/// Whether this is process number 1 of its PID namespace.
 #[must_use]
-pub fn is_init() -> bool {
-    const FIRST_NAMESPACE: &[u8] = b"pid:[4026531836]";
-    if getpid() != Pid::INIT {
-        return false;
-    }
+pub fn is_first() -> bool {
+    getpid() == Pid::INIT
+}
+
+/// Whether this is the first PID namespace of the machine, not a container's: its file has a
+/// fixed number (PROC_PID_INIT_INO, include/linux/proc_ns.h).
+///
+/// # Errors
+/// `ENOENT`: /proc is not mounted, or the kernel has no PID namespaces.
+pub fn is_in_first_namespace() -> Result<bool, Errno> {
+    const FIRST: &[u8] = b"pid:[4026531836]";
     let mut buffer = [0; 32];
-    match read_link(c"/proc/self/ns/pid", &mut buffer) {
-        Ok(namespace) => namespace == FIRST_NAMESPACE,
-        Err(errno) => errno == Errno::NOENT,
-    }
+    read_link(c"/proc/self/ns/pid", &mut buffer).map(|namespace| namespace == FIRST)
+}
+
+/// Whether /proc is there and of our own PID namespace. In another's, `/proc/self` leads
+/// nowhere and a process id names somebody else.
+#[must_use]
+pub fn proc_is_ours() -> bool {
+    let mut buffer = [0; 32];
+    let mut own = Text::new();
+    let own = own.signed(getpid().as_raw_nonzero().get().into()).read();
+    let link = read_link(c"/proc/self", &mut buffer);
+    link.is_ok_and(|link| own.map(str::as_bytes) == Ok(link))
 }
 
 /// Ends this process at once. _exit(2).

@@ -11,10 +11,11 @@ use rustix::termios::tcgetwinsize;
 #[derive(Clone, Copy, Debug)]
 pub struct Output(BorrowedFd<'static>);
 
-/// Standard output: CSV and nothing else.
+/// Standard output: CSV and nothing else, but for the lines of `selftest`.
 #[must_use]
 pub fn stdout() -> Output {
-    // SAFETY: `fill_missing` ran first, so descriptor 1 is open; nothing closes it.
+    // SAFETY: `fill_missing` or `use_console` ran first, so descriptor 1 is open; nothing
+    // closes it.
     Output(unsafe { rustix::stdio::stdout() })
 }
 

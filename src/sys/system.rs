@@ -2,12 +2,15 @@
 //! become another program, end the machine.
 
 use super::arch::{nr, syscall6};
-use super::file::AT_FDCWD;
 use super::{Errno, check};
 use core::ffi::CStr;
 use core::ptr::null;
-use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::MemfdFlags;
+use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, MemfdFlags, Mode, mkdirat};
+use rustix::io::retry_on_intr;
+use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::stdio::dup2_stderr;
+use rustix::system::RebootCommand;
 
 /// Mounts a file system of the kernel's own on `target`, which is made if it is missing.
 ///
@@ -17,16 +20,22 @@ use rustix::fs::MemfdFlags;
 /// `ENODEV` (this kernel has no such file system), `EBUSY` (it is mounted there),
 /// `EPERM`, `ENOENT`.
 pub fn mount(kind: &CStr, target: &CStr) -> Result<(), Errno> {
-    let (kind, target) = (kind.as_ptr() as usize, target.as_ptr() as usize);
     // EEXIST is what is hoped for; whatever else fails, mount tells.
-    // SAFETY: SYSCALL; the kernel reads the C string.
-    let _ = unsafe { syscall6(nr::MKDIRAT, AT_FDCWD, target, 0o755, 0, 0, 0) };
-    // SAFETY: SYSCALL; the kernel reads the C strings; these file systems need no data.
-    check(unsafe { syscall6(nr::MOUNT, kind, target, kind, 0, 0, 0) }).map(|_| ())
+    let _ = mkdirat(CWD, target, Mode::from_raw_mode(0o755));
+    rustix::mount::mount(kind, target, kind, MountFlags::empty(), None)
+}
+
+/// Takes away what [`mount`] has mounted. umount2(2).
+///
+/// # Errors
+/// `EPERM`, `EBUSY`, `EINVAL` (nothing is mounted there).
+pub fn unmount(target: &CStr) -> Result<(), Errno> {
+    rustix::mount::unmount(target, UnmountFlags::empty())
 }
 
 /// Whether messages of the kernel go to the console. Taking them off keeps the level that
-/// was set, putting them back restores it. C form: `klogctl(6 or 7, NULL, 0)`, syslog(2).
+/// was set, putting them back restores it. C form: `klogctl(6 or 7, NULL, 0)`, syslog(2);
+/// SYSLOG_ACTION_CONSOLE_OFF and _ON, include/linux/syslog.h.
 ///
 /// # Errors
 /// `EPERM`; `ENOSYS` (a kernel without printk).
@@ -45,17 +54,19 @@ pub fn file_in_memory() -> Result<OwnedFd, Errno> {
     rustix::fs::memfd_create(c"held", MemfdFlags::CLOEXEC)
 }
 
-/// Makes standard descriptor `number` another name of `file`. dup3(2).
+/// Makes standard error another name of `file`. dup2(2).
 ///
 /// # Errors
-/// None that the man page names for these arguments.
-pub fn make_standard(number: u8, file: &OwnedFd) -> Result<(), Errno> {
-    let from = file.as_raw_fd().cast_unsigned() as usize;
-    // SAFETY: SYSCALL; whoever writes to the standard descriptor means whatever it is.
-    check(unsafe { syscall6(nr::DUP3, from, number.into(), 0, 0, 0, 0) }).map(|_| ())
+/// `EBUSY` (another open is under way, of a thread that we do not have).
+pub fn make_stderr(file: &OwnedFd) -> Result<(), Errno> {
+    retry_on_intr(|| dup2_stderr(file))
 }
 
-/// Turns this process into another program without arguments or environment. execve(2).
+/// Turns this process into another program without arguments or environment; comes back
+/// only with why it cannot. execve(2).
+///
+/// # Errors
+/// That is what it returns: `ENOENT`, `EACCES`, `ENOEXEC`, `ENOMEM`.
 pub fn become_program(path: &CStr) -> Errno {
     let arguments = [path.as_ptr(), null()];
     let (path, arguments) = (path.as_ptr() as usize, (&raw const arguments) as usize);
@@ -65,28 +76,13 @@ pub fn become_program(path: &CStr) -> Errno {
 }
 
 /// How a machine ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Power off.
-    PowerOff,
-    /// Start again.
-    Reboot,
-    /// Stop, powered on.
-    Halt,
-}
+pub use rustix::system::RebootCommand as End;
 
-/// Ends the machine; comes back only if that fails. sync(2), reboot(2).
-pub fn end_machine(end: End) -> Errno {
-    const MAGIC: usize = 0xfee1_dead;
-    const MAGIC_2: usize = 0x2812_1969;
-    let command = match end {
-        End::PowerOff => 0x4321_fedc,
-        End::Reboot => 0x0123_4567,
-        End::Halt => 0xcdef_0123,
-    };
-    // SAFETY: SYSCALL; no memory is named.
-    unsafe { syscall6(nr::SYNC, 0, 0, 0, 0, 0, 0) };
-    // SAFETY: SYSCALL; no memory is named.
-    let result = check(unsafe { syscall6(nr::REBOOT, MAGIC, MAGIC_2, command, 0, 0, 0) });
-    result.err().unwrap_or(Errno::NOSYS)
+/// Ends the machine; comes back only with why it cannot. sync(2), reboot(2).
+///
+/// # Errors
+/// That is what it returns: `EPERM`.
+pub fn end_machine(end: RebootCommand) -> Errno {
+    rustix::fs::sync();
+    rustix::system::reboot(end).err().unwrap_or(Errno::NOSYS)
 }

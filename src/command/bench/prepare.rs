@@ -9,6 +9,7 @@ use crate::measure::evidence::Memory;
 use crate::measure::plan::{LIST_MAX, List, Plan};
 use crate::proc::{number, status};
 use crate::sys::file::read_whole;
+use crate::sys::process::proc_is_ours;
 use crate::sys::segments::Backing;
 use crate::sys::{Clock, Errno, Region, Shape, cpu};
 use core::ffi::CStr;
@@ -209,6 +210,9 @@ fn backing(pages: Pages) -> Result<Backing, Error> {
 
 impl Room {
     pub(super) fn now() -> Result<Self, Error> {
+        if !proc_is_ours() {
+            return Err(Error::NO_PROC);
+        }
         let mut buffer = [0; 8192];
         let text = read_whole(c"/proc/meminfo", &mut buffer)
             .map_err(Error::kernel("read /proc/meminfo"))?;

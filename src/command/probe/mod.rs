@@ -14,6 +14,7 @@ use crate::fixture::kinds::{self, KINDS, PAGES_MAX};
 use crate::measure::probe::{Prober, evidence};
 use crate::reader::{BATCH_BYTES, Method};
 use crate::sys::auxv::Auxv;
+use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stderr, stdout};
 use crate::sys::{Clock, Region, cpu};
 use row::Common;
@@ -61,6 +62,9 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
 
 /// The memory all probes share.
 pub(super) fn prober(clock: Clock, page_bytes: usize) -> Result<Prober, Error> {
+    if !proc_is_ours() {
+        return Err(Error::NO_PROC);
+    }
     let arena = kinds::populate(page_bytes).map_err(Error::kernel("map the arena"))?;
     let bytes = BATCH_BYTES.max(PAGES_MAX * page_bytes);
     let mut buffer =

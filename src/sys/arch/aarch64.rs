@@ -4,21 +4,15 @@ use core::arch::asm;
 
 /// System-call numbers.
 pub(in crate::sys) mod nr {
-    pub(in crate::sys) const DUP3: usize = 24;
-    pub(in crate::sys) const MKDIRAT: usize = 34;
-    pub(in crate::sys) const MOUNT: usize = 40;
     pub(in crate::sys) const OPENAT: usize = 56;
     pub(in crate::sys) const LSEEK: usize = 62;
     pub(in crate::sys) const READ: usize = 63;
     pub(in crate::sys) const PREAD64: usize = 67;
-    pub(in crate::sys) const READLINKAT: usize = 78;
-    pub(in crate::sys) const SYNC: usize = 81;
     pub(in crate::sys) const EXIT_GROUP: usize = 94;
     pub(in crate::sys) const CLOCK_GETTIME: usize = 113;
-    pub(in crate::sys) const PTRACE: usize = 117;
     pub(in crate::sys) const SYSLOG: usize = 116;
+    pub(in crate::sys) const PTRACE: usize = 117;
     pub(in crate::sys) const RT_SIGACTION: usize = 134;
-    pub(in crate::sys) const REBOOT: usize = 142;
     pub(in crate::sys) const GETRUSAGE: usize = 165;
     pub(in crate::sys) const GETCPU: usize = 168;
     pub(in crate::sys) const CLONE: usize = 220;

@@ -13,15 +13,9 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const GETRUSAGE: usize = 98;
     pub(in crate::sys) const PTRACE: usize = 101;
     pub(in crate::sys) const SYSLOG: usize = 103;
-    pub(in crate::sys) const SYNC: usize = 162;
-    pub(in crate::sys) const MOUNT: usize = 165;
-    pub(in crate::sys) const REBOOT: usize = 169;
     pub(in crate::sys) const CLOCK_GETTIME: usize = 228;
     pub(in crate::sys) const EXIT_GROUP: usize = 231;
     pub(in crate::sys) const OPENAT: usize = 257;
-    pub(in crate::sys) const MKDIRAT: usize = 258;
-    pub(in crate::sys) const READLINKAT: usize = 267;
-    pub(in crate::sys) const DUP3: usize = 292;
     pub(in crate::sys) const GETCPU: usize = 309;
     pub(in crate::sys) const PROCESS_VM_READV: usize = 310;
 }
