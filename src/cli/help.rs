@@ -2,7 +2,7 @@
 
 use super::{
     COMMANDS, CommandSpec, HasCommon, OptionWord, Topic, bench, common_options, env, probe,
-    selftest, usage_line,
+    selftest, survey, usage_line,
 };
 use crate::sys::Errno;
 use crate::sys::stdio::Output;
@@ -18,6 +18,7 @@ pub(super) fn print(topic: Topic, out: Output) -> Result<(), Errno> {
         Topic::Env => command(&env::SPEC, topic, out),
         Topic::Probe => command(&probe::SPEC, topic, out),
         Topic::Selftest => command(&selftest::SPEC, topic, out),
+        Topic::Survey => command(&survey::SPEC, topic, out),
     }
 }
 
@@ -33,7 +34,8 @@ fn program(out: Output) -> Result<(), Errno> {
     out.write_all(b"\noptions:\n")?;
     closing_options(out)?;
     out.write_all(
-        b"\nCSV goes to stdout; progress, summary and messages go to stderr.\n\
+        b"\nSeveral commands can be given, with the word `then` between them; each has its own stream.\n\
+          CSV goes to stdout; progress, summary and messages go to stderr.\n\
           `cowitness <command> --help` shows a command's options and examples.\n\
           exit status: 0 done; 1 runtime error; 2 usage; 3 not valid or not possible here;\n\
           4 a check of selftest failed\n",

@@ -31,6 +31,7 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             read nothing; if they show a change, nothing here can be trusted (status 3).\n\
             Kinds so far: anonymous memory shared by fork, PROT_NONE with and without\n\
             pages, a hole.\n",
+    operand: None,
     options: OPTIONS,
     examples: &[
         ("cowitness probe > probe.csv", "every kind, every reader"),
@@ -57,9 +58,9 @@ const OPTIONS: &[OptionSpec<Options>] = &[OptionSpec {
 }];
 
 fn methods(word: Word) -> Result<List<Method>, Refused> {
-    let other = |method: &Method| *method != Method::Memcpy;
+    let other = |method: &Method| Method::remote().contains(method);
     match word {
-        b"all" => List::from_slice(&Method::ALL[..5]).map_err(|_| Refused),
+        b"all" => List::from_slice(Method::remote()).map_err(|_| Refused),
         names => value::list(names, |name| {
             Method::from_name(name).filter(other).ok_or(Refused)
         }),
