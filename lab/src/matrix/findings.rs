@@ -2,7 +2,7 @@
 //! where nothing may be read. No time is looked at: most of these machines are emulated.
 
 use super::grid::Grid;
-use crate::stream::{Note, Row, Stream, StreamError, StreamReader, Tolerance};
+use crate::stream::{self, Note, Row, Stream, StreamError, StreamReader, Tolerance};
 use crate::text::sentence;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
@@ -70,18 +70,6 @@ impl Seen {
     }
 }
 
-/// Whether notes speak of a software emulator: the lab's own word, handed to each guest on
-/// its command line, or CPUID's signature of QEMU without hardware acceleration.
-#[must_use]
-pub fn is_emulated(notes: &[Note]) -> bool {
-    let says = |note: &Note| match &*note.key {
-        "emulated" => note.value != "absent" && !note.value.starts_with("unknown"),
-        "hypervisor" => note.value == "TCGTCGTCGTCG",
-        _ => false,
-    };
-    notes.iter().any(says)
-}
-
 /// Pages that a reader has split.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Split {
@@ -128,7 +116,7 @@ impl Findings {
             checksum: 0,
             rows: 0,
         };
-        self.emulated |= is_emulated(&seen.notes);
+        self.emulated |= stream::is_emulated(&seen.notes);
         let mut grid = Grid::default();
         while let Some(row) = stream.next_row()? {
             if let Some(machine) = self.row(&row, &mut grid)? {
