@@ -167,8 +167,11 @@ pub fn read(bytes: &[u8]) -> Console {
             let over = console.verdict().is_some();
             console.stray = over.then(|| sentence(plain.as_bytes()));
         }
+        // What init becomes after its verdict may well run commands of its own.
+        if console.verdict().is_none() {
+            console.section(number + 1, line, plain);
+        }
         console.signs.extend(sign);
-        console.section(number + 1, line, plain);
     }
     console
 }

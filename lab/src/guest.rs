@@ -87,7 +87,8 @@ pub fn run(guest: &Guest<'_>, interrupt: &Interrupt) -> Result<Ran, HostError> {
     let mut emulator = Emulator::start(guest, log)?;
     let mut watch = Watch::new(guest);
     let ending = watch.wait(&emulator.console, interrupt);
-    let status = emulator.end();
+    // One that closed its console to exit is given the time to do so.
+    let status = emulator.end(ending.is_none());
     // What came between the decision and the end.
     watch.console.extend(emulator.console.iter().flatten());
     let (stderr, saved) = emulator.said();
@@ -157,17 +158,13 @@ impl Emulator {
         })
     }
 
-    /// Ends it if it has not ended, and reaps it.
-    fn end(&mut self) -> io::Result<ExitStatus> {
-        // The console is closed, or no longer of interest: what still runs has to go. One
-        // that closed its console to exit is given the time to do so.
-        self.exited().map_or_else(
-            || {
-                let _ = self.child.kill();
-                self.child.wait()
-            },
-            Ok,
-        )
+    /// Ends it if it has not ended, at once or after a moment, and reaps it.
+    fn end(&mut self, is_exiting: bool) -> io::Result<ExitStatus> {
+        if let Some(status) = is_exiting.then(|| self.exited()).flatten() {
+            return Ok(status);
+        }
+        let _ = self.child.kill();
+        self.child.wait()
     }
 
     /// What it said on standard error, and whether its console was saved. Its console has

@@ -21,7 +21,9 @@ use std::collections::btree_map::Entry;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -50,14 +52,13 @@ pub(super) struct Booter<'r> {
     interrupt: &'r Interrupt,
     out: &'r Path,
     say: &'r (dyn Fn(&str) + Sync),
-    /// The initramfs for each CPU, and the directory that holds them.
+    /// The initramfs for each CPU.
     initramfs: BTreeMap<Arch, Packed>,
-    _directory: Scratch,
 }
 
-/// An initramfs.
+/// An initramfs: a file without a name, so that nothing of it is left however the lab ends.
 struct Packed {
-    path: PathBuf,
+    file: File,
     /// Of the appliance in it.
     exe_crc32: u32,
 }
@@ -88,13 +89,12 @@ impl<'r> Booter<'r> {
         machines: &[Machine<'_>],
         say: &'r (dyn Fn(&str) + Sync),
     ) -> Result<Self, Failure> {
-        let directory = Scratch::new()?;
         let given = options.appliance.as_deref().map(Path::new);
         let mut packed = BTreeMap::new();
         for machine in machines {
             if let Entry::Vacant(place) = packed.entry(machine.arch) {
                 let init = appliance::find(given, machine.arch, say)?;
-                place.insert(pack(&init, directory.path().join(machine.arch.name()))?);
+                place.insert(pack(&init)?);
             }
         }
         for machine in machines {
@@ -108,7 +108,6 @@ impl<'r> Booter<'r> {
             out,
             say,
             initramfs: packed,
-            _directory: directory,
         })
     }
 
@@ -239,7 +238,7 @@ impl<'r> Booter<'r> {
         arguments.extend(["-no-reboot", "-append"].map(OsString::from));
         arguments.push(words.join(" ").into());
         arguments.extend(["-kernel".into(), image.into()]);
-        arguments.extend(["-initrd".into(), (&self.initramfs[&arch].path).into()]);
+        arguments.extend(["-initrd".into(), self.initramfs[&arch].path()]);
         arguments
     }
 
@@ -316,14 +315,23 @@ fn forget(out: &Path, machine: &Machine<'_>) -> Result<(), HostError> {
     Ok(())
 }
 
-fn pack(init: &Path, path: PathBuf) -> Result<Packed, HostError> {
+fn pack(init: &Path) -> Result<Packed, HostError> {
     let init_bytes = fs::read(init).map_err(HostError::file("read", init))?;
+    let directory = Scratch::new()?;
+    let path = directory.path().join("initramfs");
     let file = File::create(&path).map_err(HostError::file("create", &path))?;
-    initramfs::write(&init_bytes, file).map_err(HostError::file("write", &path))?;
+    initramfs::write(&init_bytes, &file).map_err(HostError::file("write", &path))?;
     let mut crc = Crc32::new();
     crc.update(&init_bytes);
     Ok(Packed {
-        path,
+        file,
         exe_crc32: crc.value(),
     })
+}
+
+impl Packed {
+    /// By which an emulator opens the file while this process has it open (proc_pid_fd(5)).
+    fn path(&self) -> OsString {
+        format!("/proc/{}/fd/{}", process::id(), self.file.as_raw_fd()).into()
+    }
 }

@@ -210,10 +210,14 @@ fn contradiction(console: &Console, read: &[Read], case: &Case<'_>) -> Option<St
 
 /// What comes after a verdict of pass and must not.
 fn after_verdict(console: &Console, asked: &Asked) -> Option<String> {
-    let verdicts = console.verdicts().count();
-    if verdicts > 1 {
-        return Some(format!("{verdicts} verdicts"));
+    // The program that init became may say anything; a verdict that is worse has counted.
+    if asked.becomes {
+        return None;
     }
-    let stray = console.stray.as_ref().filter(|_| !asked.becomes);
+    match console.verdicts().count() {
+        0 | 1 => {}
+        verdicts => return Some(format!("{verdicts} verdicts")),
+    }
+    let stray = console.stray.as_ref();
     stray.map(|line| format!("after the verdict: {line}"))
 }
