@@ -38,7 +38,7 @@ pub enum Request {
     /// `summary` with its options.
     Summary(SummaryOptions),
     /// `matrix` with its options.
-    Matrix(MatrixOptions),
+    Matrix(Box<MatrixOptions>),
     /// `kernels` with its options.
     Kernels(KernelsOptions),
     /// The help text of a command, or of the program.

@@ -95,7 +95,7 @@ pub fn sign(line: &str) -> Option<Sign> {
     }
     let stall = |words: &&[&str]| words.iter().all(|word| line.contains(word));
     let said = without_time(line);
-    if STALLS.iter().any(|words| stall(&words)) {
+    if STALLS.iter().any(stall) {
         return Some(Sign::Stall(sentence(said.as_bytes())));
     }
     let broken = OOPSES.iter().any(|start| said.starts_with(start));

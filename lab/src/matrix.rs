@@ -9,6 +9,7 @@ mod grid;
 pub mod judge;
 pub mod outcome;
 mod section;
+pub mod split;
 mod table;
 
 use crate::cli::{self, MatrixOptions};

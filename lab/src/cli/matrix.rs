@@ -111,7 +111,7 @@ fn parse(parser: &mut Parser) -> Result<Request, UsageError> {
         };
         options.set(&name, parser)?;
     }
-    options.checked().map(Request::Matrix)
+    options.checked().map(Box::new).map(Request::Matrix)
 }
 
 /// If argv goes on with `--`, everything behind it.
@@ -234,7 +234,7 @@ mod tests {
     fn matrix(words: &[&str]) -> Result<MatrixOptions, String> {
         let words = ["cowitness-lab", "matrix"].iter().chain(words);
         match crate::cli::parse(Parser::from_iter(words)) {
-            Ok(Request::Matrix(options)) => Ok(options),
+            Ok(Request::Matrix(options)) => Ok(*options),
             Ok(other) => Err(format!("{other:?}")),
             Err(error) => Err(error.problem),
         }

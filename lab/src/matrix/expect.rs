@@ -1,7 +1,8 @@
 //! Findings against what the table expects. Expectations are compared, never shown in
 //! place of a finding.
 
-use super::findings::{Findings, Split};
+use super::findings::Findings;
+use super::split::Split;
 use crate::kernels::table::Kernel;
 use crate::readers::{READERS, Reader};
 

@@ -2,8 +2,9 @@
 //! most machines are emulated, and theirs mean nothing.
 
 use super::expect::Compared;
-use super::findings::{Findings, Split};
+use super::findings::Findings;
 use super::outcome::Outcome;
+use super::split::Split;
 use crate::readers::{self, Class, READERS, Reader};
 use crate::report;
 use std::time::Duration;
