@@ -1,6 +1,7 @@
 //! The whole appliance on one screen: argv becomes a request, the request a command, and
 //! what went wrong an exit status with one line that says it.
 
+use crate::boot_line::Command;
 use crate::cli::{self, Asked, Request, Topic};
 use crate::command;
 use crate::error::Error;
@@ -26,16 +27,52 @@ pub fn main(start: &Start<'_>) -> i32 {
     if init::is_init() {
         let auxv = start.auxv;
         return init::run(start.argument, &|argument| {
-            run_command(&Start { argument, auxv })
+            run_commands(&Start { argument, auxv })
         });
     }
-    run_command(start)
+    run_commands(start)
 }
 
-/// Runs the one command that argv asks for and gives its exit status.
+/// Runs the commands that argv asks for, one after the other, and gives the first exit
+/// status that is not 0. Nothing is run if one of them makes no sense.
 #[must_use]
-pub fn run_command(start: &Start<'_>) -> i32 {
-    match run(start) {
+pub fn run_commands(start: &Start<'_>) -> i32 {
+    let parsed = |start: &Start<'_>| {
+        cli::parse(start.argument, &mut Asked::default())
+            .map(|_| ())
+            .map_err(Error::from)
+    };
+    match status(prepare()) {
+        0 => match each_command(start, &parsed) {
+            0 => each_command(start, &run),
+            status => status,
+        },
+        status => status,
+    }
+}
+
+fn each_command(start: &Start<'_>, run: &dyn Fn(&Start<'_>) -> Result<(), Error>) -> i32 {
+    let words = |index: usize| (start.argument)(index + 1).map(CStr::to_bytes);
+    let (mut worst, mut next) = (0, Some(0));
+    while let Some(first) = next {
+        let command = Command::at(&words, first);
+        let argument = |index: usize| match index {
+            0 => (start.argument)(0),
+            _ => (start.argument)(command.word(index - 1)? + 1),
+        };
+        let auxv = start.auxv;
+        let ended = status(run(&Start {
+            argument: &argument,
+            auxv,
+        }));
+        worst = if worst == 0 { ended } else { worst };
+        next = command.next;
+    }
+    worst
+}
+
+fn status(result: Result<(), Error>) -> i32 {
+    match result {
         Ok(()) => 0,
         Err(error) => {
             error.report(stdio::stderr());
@@ -44,9 +81,12 @@ pub fn run_command(start: &Start<'_>) -> i32 {
     }
 }
 
-fn run(start: &Start<'_>) -> Result<(), Error> {
+fn prepare() -> Result<(), Error> {
     stdio::fill_missing().map_err(Error::kernel("open /dev/null"))?;
-    signal::install().map_err(Error::kernel("install signal handlers"))?;
+    signal::install().map_err(Error::kernel("install signal handlers"))
+}
+
+fn run(start: &Start<'_>) -> Result<(), Error> {
     let mut asked = Asked::default();
     match cli::parse(start.argument, &mut asked)? {
         Request::Help(topic) => cli::print_help(topic, stdio::stdout()).map_err(Error::Output),

@@ -1,6 +1,8 @@
-//! What the words behind `--` on a kernel's command line ask the first process for:
+//! Several commands in one line, and what the words behind `--` on a kernel's command line
+//! ask the first process for:
 //!
 //! ```text
+//! COMMAND [WORD]... [then COMMAND...]...
 //! [--on-done poweroff|reboot|halt|shell PATH] [COMMAND [WORD]... [then COMMAND...]...]
 //! ```
 //!
@@ -87,6 +89,13 @@ impl Command {
             };
             return Self { first, end, next };
         }
+    }
+
+    /// The number of the command's own word `index`, from 0 on.
+    #[must_use]
+    pub fn word(&self, index: usize) -> Option<usize> {
+        let number = self.first.checked_add(index)?;
+        (number < self.end).then_some(number)
     }
 
     /// Whether no command is named: it is the default one.

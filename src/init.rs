@@ -10,6 +10,7 @@
 
 use crate::boot_line::{self, Command, DEFAULT, OnDone};
 use crate::error::{CHECK_FAILED, INVALID};
+use crate::proc::number::decimal;
 use crate::sys::process::{self, Ending, Side, exit, fork};
 use crate::sys::stdio::{self, stdout};
 use crate::sys::system::{
@@ -118,6 +119,7 @@ pub fn run(argument: Argument<'_>, runner: Runner<'_>) -> i32 {
             return conclude(Verdict::Error, End::PowerOff);
         }
     };
+    let before = tainted();
     // ENOSYS, EPERM: if the kernel's messages come among the rows, the checksum tells.
     let _ = print_kernel_messages(false);
     let mut next = Some(first);
@@ -127,11 +129,33 @@ pub fn run(argument: Argument<'_>, runner: Runner<'_>) -> i32 {
         verdict = verdict.max(run_one(&words, runner));
         next = command.next;
     }
+    verdict = verdict.max(taint(before, tainted()));
     match on_done {
         OnDone::PowerOff => conclude(verdict, End::PowerOff),
         OnDone::Reboot => conclude(verdict, End::Restart),
         OnDone::Halt => conclude(verdict, End::Halt),
         OnDone::Become(index) => hand_over(verdict, argument(index + 1).unwrap_or_default()),
+    }
+}
+
+/// The kernel's own marks of what went wrong with it; `None` where they cannot be read.
+/// Documentation/admin-guide/tainted-kernels.rst.
+fn tainted() -> Option<u64> {
+    let mut text = [0; 32];
+    let text = file::read_whole(c"/proc/sys/kernel/tainted", &mut text).ok()?;
+    decimal(text.trim_ascii())
+}
+
+/// A kernel that warned, oopsed or found a bad page meanwhile measures nothing.
+fn taint(before: Option<u64>, after: Option<u64>) -> Verdict {
+    match after {
+        Some(marks) if after != before => {
+            let mut line = Text::new();
+            line.add("kernel tainted: ").number(marks);
+            say(&[line.read().unwrap_or("kernel tainted")]);
+            Verdict::Invalid
+        }
+        _ => Verdict::Pass,
     }
 }
 
@@ -161,9 +185,7 @@ fn command_word(argument: Argument<'_>, command: &Command, index: usize) -> Opti
     match index {
         0 => argument(0),
         1 if command.is_default() => Some(DEFAULT_WORD),
-        _ => Some(command.first + index - 1)
-            .filter(|&index| index < command.end)
-            .and_then(|index| argument(index + 1)),
+        _ => argument(command.word(index - 1)? + 1),
     }
 }
 

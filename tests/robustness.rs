@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{BINARY, command, run};
+use common::{BINARY, command, run, stdout};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Each of these runs nothing, exits 2, and names the word and what is allowed.
@@ -326,4 +326,75 @@ fn children_die_with_a_tool_that_is_killed() {
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     wait_until_gone(&children);
+}
+
+#[test]
+fn several_commands_run_in_order_and_none_if_one_makes_no_sense() {
+    let output = run("env then probe -q then --version");
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let places: Vec<_> = [
+        "#command=env",
+        "#command=probe",
+        "#end rows=48 ",
+        "cowitness 0",
+    ]
+    .iter()
+    .map(|part| text.find(part))
+    .collect();
+    assert!(
+        places.iter().all(Option::is_some) && places.is_sorted(),
+        "{places:?}"
+    );
+    for line in [
+        "env then nope",
+        "env then",
+        "then env",
+        "probe then env --nope",
+    ] {
+        let output = run(line);
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert!(output.stdout.is_empty(), "{line}: {output:?}");
+    }
+}
+
+/// As process 1 of a PID namespace of its own, with `before` done first.
+fn as_first_process(before: &str, args: &str) -> Option<Output> {
+    if !common::is_root() {
+        eprintln!("skipped: only root can make a PID namespace");
+        return None;
+    }
+    let script = format!("{before} exec {} {args}", BINARY);
+    let unshare = ["--pid", "--fork", "--mount", "sh", "-c", &script];
+    Some(Command::new("unshare").args(unshare).output().unwrap())
+}
+
+/// A container's first process is a program like any other: it mounts nothing, ends
+/// nothing, and takes no verdict.
+#[test]
+fn the_first_process_of_a_container_is_no_machines() {
+    for before in ["mount -t proc proc /proc;", "umount -l /proc;", ""] {
+        let Some(output) = as_first_process(before, "--version") else {
+            return;
+        };
+        assert!(output.status.success(), "{before} {output:?}");
+        assert!(stdout(&output).starts_with("cowitness 0"), "{before}");
+        assert!(output.stderr.is_empty(), "{before} {output:?}");
+    }
+}
+
+/// In another namespace's /proc a process id names somebody else.
+#[test]
+fn a_foreign_or_missing_proc_is_refused() {
+    for before in ["umount -l /proc;", ""] {
+        for args in ["bench --mb 1 --repeats 1", "probe"] {
+            let Some(output) = as_first_process(before, args) else {
+                return;
+            };
+            assert_eq!(output.status.code(), Some(3), "{before} {output:?}");
+            assert!(output.stdout.is_empty());
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(said.contains("mount -t proc proc /proc"), "{said}");
+        }
+    }
 }

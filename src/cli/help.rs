@@ -33,7 +33,8 @@ fn program(out: Output) -> Result<(), Errno> {
     out.write_all(b"\noptions:\n")?;
     closing_options(out)?;
     out.write_all(
-        b"\nCSV goes to stdout; progress, summary and messages go to stderr.\n\
+        b"\nSeveral commands can be given, with the word `then` between them; each has its own stream.\n\
+          CSV goes to stdout; progress, summary and messages go to stderr.\n\
           `cowitness <command> --help` shows a command's options and examples.\n\
           exit status: 0 done; 1 runtime error; 2 usage; 3 not valid or not possible here;\n\
           4 a check of selftest failed\n",

@@ -57,9 +57,9 @@ const OPTIONS: &[OptionSpec<Options>] = &[OptionSpec {
 }];
 
 fn methods(word: Word) -> Result<List<Method>, Refused> {
-    let other = |method: &Method| *method != Method::Memcpy;
+    let other = |method: &Method| Method::remote().contains(method);
     match word {
-        b"all" => List::from_slice(&Method::ALL[..5]).map_err(|_| Refused),
+        b"all" => List::from_slice(Method::remote()).map_err(|_| Refused),
         names => value::list(names, |name| {
             Method::from_name(name).filter(other).ok_or(Refused)
         }),

@@ -30,52 +30,21 @@ enum Not {
 
 type Outcome = Result<(), Not>;
 
-/// What is done for a check.
-enum Run {
-    /// This.
-    Call(fn(&mut Bench<'_>, &mut Text) -> Outcome),
-    /// Fork-shared memory is read by this reader, and every byte compared.
-    Reader(Method, Op),
-    /// `proc` and `vmread` are asked for a page of the kind of this number.
-    Kind(usize),
-}
-
-/// The checks, in order; a later one may need what an earlier one has set up. ptrace makes
-/// a call for every 8 bytes: one page is enough.
-const CHECKS: &[(&str, Run)] = &[
-    ("clock", Run::Call(clock)),
-    ("fault-counters", Run::Call(fault_counters)),
-    ("evidence", Run::Call(evidence)),
-    ("fork", Run::Call(fork)),
-    ("smaps", Run::Call(smaps)),
-    ("control", Run::Call(control)),
-    (
-        Method::ALL[0].name(),
-        Run::Reader(Method::ALL[0], Op::Whole),
-    ),
-    (
-        Method::ALL[1].name(),
-        Run::Reader(Method::ALL[1], Op::Whole),
-    ),
-    (
-        Method::ALL[2].name(),
-        Run::Reader(Method::ALL[2], Op::Whole),
-    ),
-    (
-        Method::ALL[3].name(),
-        Run::Reader(Method::ALL[3], Op::Whole),
-    ),
-    (Method::ALL[4].name(), Run::Reader(Method::ALL[4], Op::Page)),
-    (
-        Method::ALL[5].name(),
-        Run::Reader(Method::ALL[5], Op::Whole),
-    ),
-    (KINDS[1].name, Run::Kind(1)),
-    (KINDS[2].name, Run::Kind(2)),
-    (KINDS[3].name, Run::Kind(3)),
+/// What is tried before any reader, in order: a later check needs what an earlier one has
+/// set up.
+const CHECKS: &[(&str, Check)] = &[
+    ("clock", clock),
+    ("fault-counters", fault_counters),
+    ("evidence", evidence),
+    ("fork", fork),
+    ("smaps", smaps),
+    ("control", control),
 ];
 
-/// The kind that every reader must get, and that `control` looks at.
+type Check = fn(&mut Bench<'_>, &mut Text) -> Outcome;
+
+/// The kind that every reader must get, and that `control` looks at; the others are asked
+/// for.
 const SHARED: &Kind = &KINDS[0];
 
 /// What the checks work with, as far as it could be had.
@@ -95,25 +64,55 @@ pub fn run(auxv: &Auxv) -> Result<(), Error> {
         clock: None,
         prober: None,
     };
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    for (name, run) in CHECKS {
+    let mut counts = Counts::default();
+    for (name, check) in CHECKS {
+        counts.tell(name, &mut |detail| check(&mut bench, detail))?;
+    }
+    for method in Method::ALL {
+        counts.tell(method.name(), &mut |detail| bench.reader(method, detail))?;
+    }
+    for kind in KINDS.iter().filter(|kind| !kind.readable) {
+        counts.tell(kind.name, &mut |detail| bench.kind(kind, detail))?;
+    }
+    counts.conclude()
+}
+
+/// How many checks went how.
+#[derive(Default)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+impl Counts {
+    /// Runs a check and writes its line.
+    fn tell(
+        &mut self,
+        name: &str,
+        check: &mut dyn FnMut(&mut Text) -> Outcome,
+    ) -> Result<(), Error> {
         let mut detail = Text::new();
-        let (word, count) = match bench.check(run, &mut detail) {
-            Ok(()) => ("ok ", &mut passed),
-            Err(Not::Offered) => ("skip ", &mut skipped),
-            Err(Not::Right) => ("fail ", &mut failed),
+        let (word, count) = match check(&mut detail) {
+            Ok(()) => ("ok ", &mut self.passed),
+            Err(Not::Offered) => ("skip ", &mut self.skipped),
+            Err(Not::Right) => ("fail ", &mut self.failed),
         };
         *count += 1;
         let detail = detail.read().map_err(|Full| Error::TooLong)?;
         let colon = if detail.is_empty() { "" } else { ": " };
-        send(Text::new().add(word).add(name).add(colon).add(detail))?;
+        send(Text::new().add(word).add(name).add(colon).add(detail))
     }
-    let mut line = Text::new();
-    line.number(passed).add(" passed, ").number(failed);
-    send(line.add(" failed, ").number(skipped).add(" skipped"))?;
-    match failed {
-        0 => Ok(()),
-        _ => Err(Error::Checks(failed)),
+
+    fn conclude(&self) -> Result<(), Error> {
+        let mut line = Text::new();
+        line.number(self.passed).add(" passed, ");
+        line.number(self.failed).add(" failed, ");
+        send(line.number(self.skipped).add(" skipped"))?;
+        match self.failed {
+            0 => Ok(()),
+            failed => Err(Error::Checks(failed)),
+        }
     }
 }
 
@@ -123,18 +122,15 @@ fn send(line: &mut Text) -> Result<(), Error> {
 }
 
 impl Bench<'_> {
-    fn check(&mut self, run: &Run, detail: &mut Text) -> Outcome {
-        match *run {
-            Run::Call(check) => check(self, detail),
-            Run::Reader(method, op) => self.reader(method, op, detail),
-            Run::Kind(index) => self.kind(&KINDS[index], detail),
-        }
-    }
-
-    fn reader(&mut self, method: Method, op: Op, detail: &mut Text) -> Outcome {
+    /// Reads fork-shared memory and compares every byte. ptrace makes a call for every 8
+    /// bytes: one page is enough.
+    fn reader(&mut self, method: Method, detail: &mut Text) -> Outcome {
+        let op = match method {
+            Method::Ptrace => Op::Page,
+            _ => Op::Whole,
+        };
         let probed = self.probe(SHARED, op, Some(method), detail)?;
-        let answered = answered(&probed.status, detail);
-        answered?;
+        answered(&probed.status, detail)?;
         let changes = probed.changes.ok_or(Not::Right)?;
         detail.number(probed.requested).add(" bytes as written, ");
         detail.number(changes.split).add(" of ");
@@ -142,6 +138,7 @@ impl Bench<'_> {
         Ok(())
     }
 
+    /// Asks `proc` and `vmread` for a page.
     fn kind(&mut self, kind: &Kind, detail: &mut Text) -> Outcome {
         for method in [Method::Proc, Method::Vmread] {
             detail.add(if method == Method::Proc { "" } else { ", " });
@@ -204,8 +201,8 @@ fn broken(error: FixtureError, detail: &mut Text) -> Not {
 }
 
 fn no_arena(detail: &mut Text) -> Not {
-    detail.add("there is no fixture to check it on");
-    Not::Right
+    detail.add("not tried, there is no fixture");
+    Not::Offered
 }
 
 /// Both ways to read the clock must agree, to a second.

@@ -25,7 +25,7 @@ record! {
         op: &'a str,
         /// Bytes asked for.
         requested_bytes: u64,
-        /// Bytes that came; empty if none did.
+        /// Bytes that came; empty for the control and where nothing was read.
         returned_bytes: Option<u64>,
         /// What the read said where it could go no further; empty if it said nothing.
         errno: &'a str,

@@ -1,7 +1,7 @@
 //! One read of one kind of memory in a fresh fork, and everything it changed.
 
 use super::evidence::{Both, Evidence, Found};
-use super::footprint::usage;
+use super::footprint::{FootprintError, usage};
 use crate::emit::record::Status;
 use crate::fixture::kinds::{self, Kind, Op, PAGES_MAX};
 use crate::fixture::{Arena, Fixture, FixtureError, content};
@@ -129,6 +129,11 @@ enum Stop {
     Run(FixtureError),
 }
 
+/// The state could not be looked at: why, by name.
+fn failed(errno: Errno) -> Stop {
+    Stop::Status(Status::Errno(errno::name_or_unknown(errno)))
+}
+
 const fn skip(reason: &'static str) -> Stop {
     Stop::Status(Status::Skipped(reason))
 }
@@ -243,9 +248,7 @@ struct Look<'l> {
 }
 
 fn tables(fixture: &Fixture) -> Result<[OwnedFd; 2], Stop> {
-    let open = |process| {
-        open_proc(process, "pagemap").map_err(|_| skip("no-evidence-pagemap-cannot-be-opened"))
-    };
+    let open = |process| open_proc(process, "pagemap").map_err(failed);
     Ok([
         open(Process::Myself)?,
         open(Process::Id(fixture.child().pid()))?,
@@ -254,12 +257,13 @@ fn tables(fixture: &Fixture) -> Result<[OwnedFd; 2], Stop> {
 
 impl Look<'_> {
     fn now(&self) -> Result<State, Stop> {
-        let pages = self
-            .pages()
-            .map_err(|_| skip("no-evidence-pagemap-cannot-be-read"))?;
+        let pages = self.pages().map_err(failed)?;
         let range = self.arena.segments().range();
         let usage = |process| {
-            usage(process, &range).map_err(|_| skip("smaps-cannot-be-read-or-understood"))
+            usage(process, &range).map_err(|error| match error {
+                FootprintError::Kernel(errno) => failed(errno),
+                FootprintError::Text(_) => skip("smaps-not-understood"),
+            })
         };
         Ok(State {
             pages,

@@ -46,6 +46,12 @@ impl Method {
         Self::Memcpy,
     ];
 
+    /// Those that read another process, in the same order.
+    #[must_use]
+    pub fn remote() -> &'static [Self] {
+        Self::ALL.split_last().map_or(&[], |(_, remote)| remote)
+    }
+
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -80,7 +80,7 @@ impl Region {
     /// `EINVAL` if the range does not begin at a page.
     pub fn discard(&mut self, range: Range<usize>) -> Result<(), Errno> {
         let (at, len) = self.part(range);
-        // SAFETY: OWNED, and exclusive like `self`: nobody holds a reference to what was
+        // SAFETY: OWNED, not punched as in `unseal`, and exclusive like `self`: nobody holds a reference to what was
         // there, and zeros are as valid as any bytes.
         unsafe { madvise(at, len, Advice::LinuxDontNeed) }
     }
@@ -114,14 +114,16 @@ impl Region {
     /// Makes a range readable and writable again.
     pub(super) fn unseal(&self, range: Range<usize>) -> Result<(), Errno> {
         let (at, len) = self.part(range);
-        // SAFETY: OWNED; more access than before.
+        // SAFETY: OWNED: the range was not punched, or this call would not name it; more
+        // access than before.
         unsafe { mprotect(at, len, MprotectFlags::READ | MprotectFlags::WRITE) }
     }
 
     /// Unmaps a range, which then belongs to whoever the kernel gives it to next.
     ///
     /// # Safety
-    /// As [`seal`](Self::seal); and the region is never dropped as a whole.
+    /// As [`seal`](Self::seal); the region is never dropped as a whole; and no other call
+    /// ever names the range again.
     pub(super) unsafe fn punch(&self, range: Range<usize>) -> Result<(), Errno> {
         let (at, len) = self.part(range);
         // SAFETY: OWNED; the caller's contract.

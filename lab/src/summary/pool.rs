@@ -210,6 +210,7 @@ impl Pool {
             text.0.extend(PARTIAL.as_bytes());
         }
         let heading = Heading {
+            emulated: false,
             kernel: &self.machine.kernel,
             arch: &self.machine.arch,
             page_bytes: self.machine.page_bytes,

@@ -118,6 +118,7 @@ impl Run<'_> {
                 arch: cpu::ARCH,
                 page_bytes: self.common.page_bytes,
                 intended: total,
+                emulated: env::is_emulated(),
             };
             let mut scratch = Region::not_inherited(samples.len() * SCRATCH_PER_SAMPLE * 8)
                 .map_err(Error::kernel("map memory for the summary"))?;

@@ -3,7 +3,7 @@
 
 use crate::cli::bench::{Cut, Options, Pages, Pin};
 use crate::error::Error;
-use crate::fixture::{Arena, Layout};
+use crate::fixture::{Arena, Layout, kept_bytes};
 use crate::measure::case::Bench;
 use crate::measure::evidence::Memory;
 use crate::measure::plan::{LIST_MAX, List, Plan};
@@ -109,12 +109,14 @@ impl Prepared {
         }
     }
 
-    /// Arena and its full split, page tables of parent and child, buffer, tables.
+    /// Arena and its full split, what the reserve keeps, page tables of parent, child and
+    /// reserve, buffer, tables.
     fn needed_bytes(&self, shape: &Shape) -> u64 {
         let readable = shape.readable_bytes() as u64;
         // A last-level table of one page maps page_bytes / 8 pages.
-        let page_tables = 2 * 8 * (shape.span_bytes() / self.page_bytes) as u64;
-        2 * readable + page_tables + self.buffer_bytes as u64 + OWN_BYTES
+        let page_tables = 3 * 8 * (shape.span_bytes() / self.page_bytes) as u64;
+        let kept = kept_bytes(readable, self.page_bytes as u64);
+        2 * readable + kept + page_tables + self.buffer_bytes as u64 + OWN_BYTES
     }
 
     /// The memory and settings all cases share.

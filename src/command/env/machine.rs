@@ -4,7 +4,18 @@
 use super::parse::{add, words};
 use super::record::{Finding, Missing, Record, Why};
 use crate::proc::choice::selected;
+use crate::proc::cmdline::last_value;
 use crate::sys::cpu;
+use crate::sys::file::read_whole;
+
+/// Whether the CPU is known to be emulated by software, by QEMU's own signature or by the
+/// word `cowitness.emulated` on the kernel's command line, which the lab puts there: not
+/// every CPU can tell.
+pub fn is_emulated() -> bool {
+    let mut text = [0; 4096];
+    let line = read_whole(c"/proc/cmdline", &mut text).unwrap_or_default();
+    cpu::hypervisor() == Some(*b"TCGTCGTCGTCG") || last_value(line, b"cowitness.emulated").is_some()
+}
 
 pub fn note_all(record: &mut Record) {
     let found = turbo(record);

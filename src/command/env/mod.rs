@@ -21,6 +21,7 @@ mod record;
 
 pub use command::run;
 pub use kernel::Kernel;
+pub use machine::is_emulated;
 
 use crate::cli::{Common, Effective};
 use crate::emit::Sink;
@@ -52,7 +53,9 @@ pub struct Context<'a> {
 #[rustfmt::skip]
 const FILES: &[(Parse, &[u8])] = &[
     (parse::listed_words, b"kernel_cmdline /proc/cmdline"),
-    (parse::last_value, b"proc_mem_force_override /proc/cmdline proc_mem.force_override"),
+    (parse::last_value, b"\
+        proc_mem_force_override /proc/cmdline proc_mem.force_override\n\
+        emulated /proc/cmdline cowitness.emulated"),
     (parse::cpu_model, b"cpu_model /proc/cpuinfo"),
     (line, b"\
         cpus_online /sys/devices/system/cpu/online\n\
@@ -78,6 +81,7 @@ const FILES: &[(Parse, &[u8])] = &[
         thp_pmd_bytes /sys/kernel/mm/transparent_hugepage/hpage_pmd_size\n\
         ksm_run /sys/kernel/mm/ksm/run\n\
         zswap /sys/module/zswap/parameters/enabled\n\
+        page_reporting_order /sys/module/page_reporting/parameters/page_reporting_order\n\
         cgroup_root_memory_max /sys/fs/cgroup/memory.max\n\
         numa_nodes_online /sys/devices/system/node/online\n\
         numa_balancing /proc/sys/kernel/numa_balancing\n\

@@ -168,9 +168,9 @@ pub fn listed_words(value: &mut Text, text: &[u8], _: &[u8]) -> Finding {
     Ok(())
 }
 
-/// Whether /proc/PID/mem may write where the mapping forbids it, as far as the command
-/// line decides (fs/proc/base.c, since 6.12); where it says nothing,
-/// `config_proc_mem_*` decide.
+/// The value of the last word of that name. (Of proc_mem.force_override: whether
+/// /proc/PID/mem may go where the mapping forbids it, fs/proc/base.c since 6.12; where the
+/// command line says nothing, `config_proc_mem_*` decide.)
 pub fn last_value(value: &mut Text, text: &[u8], name: &[u8]) -> Finding {
     let mut last = None;
     each_listed(text, name, &mut |word| last = word.value.or(last))?;

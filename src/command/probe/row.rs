@@ -35,7 +35,7 @@ pub(super) fn make<'c>(
         method: method.map_or("none", Method::name),
         op: op.name(),
         requested_bytes: probed.requested,
-        returned_bytes: answer.map(|answer| answer.bytes).filter(|&bytes| bytes > 0),
+        returned_bytes: answer.map(|answer| answer.bytes),
         errno: answer.map_or("", said),
         content: answer
             .and_then(|answer| answer.content)

@@ -48,7 +48,7 @@ impl Grid {
         self.column += WIDTH;
         match (row.status, row.returned_bytes) {
             (Status::Skipped(_), _) => line.add("skipped"),
-            (_, None) => line.add(row.errno),
+            (_, None | Some(0)) => line.add(row.errno),
             (_, Some(bytes)) if bytes == row.requested_bytes => line.add("all"),
             (_, Some(bytes)) => line.number(bytes).add(" ").add(row.errno),
         };

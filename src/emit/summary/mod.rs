@@ -24,6 +24,8 @@ pub struct Heading<'a> {
     pub page_bytes: u64,
     /// Cases that were meant to be measured.
     pub intended: u64,
+    /// Whether the CPU is emulated by software: its timings mean nothing.
+    pub emulated: bool,
 }
 
 /// Why a summary could not be written.
@@ -59,6 +61,9 @@ pub fn write<S: Sink>(
     let mut out = Lines { sink };
     out.line(&head(heading, samples))?;
     words::split_pages(&mut out, samples)?;
+    if heading.emulated {
+        return out.text("\nAn emulated machine: its timings are in the rows, and mean nothing.");
+    }
     words::comparisons(&mut out, samples, scratch)?;
     words::first_writes(&mut out, samples, scratch)?;
     table::distributions(&mut out, samples, scratch)

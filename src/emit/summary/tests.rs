@@ -42,6 +42,7 @@ fn case(method: &str, repeat: u64, cold_us: u64, warm_us: u64, split: u64) -> Sa
 
 fn summary(samples: &mut [Sample], intended: u64) -> String {
     let heading = Heading {
+        emulated: false,
         kernel: "6.1.0",
         arch: "aarch64",
         page_bytes: 4096,
