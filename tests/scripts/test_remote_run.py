@@ -122,11 +122,13 @@ class Whole(Case):
     """scripts/is-whole, which decides what is kept."""
 
     def check(self, output, *words):
-        file = Path(self.enter(tempfile.TemporaryDirectory())) / "output"
+        here = Path(self.enter(tempfile.TemporaryDirectory()))
+        file = here / "output"
         file.write_bytes(output.encode())
         done = subprocess.run(
-            [ROOT / "scripts/is-whole", file, *map(str, words)], capture_output=True, text=True, check=False
+            [ROOT / "scripts/is-whole", file, *map(str, words)], cwd=here, capture_output=True, text=True, check=False
         )
+        self.assertEqual(list(here.iterdir()), [file])
         self.assertEqual(done.stderr, "")
         return done.returncode, done.stdout
 
