@@ -96,6 +96,9 @@ fn run(start: &Start<'_>) -> Result<(), Error> {
         Request::Run(Topic::Probe) => {
             command::probe::run(&asked.probe, &asked.effective, &start.auxv)
         }
+        Request::Run(Topic::Survey) => {
+            command::survey::run(&asked.survey, &asked.effective, &start.auxv)
+        }
         Request::Run(Topic::Selftest) => command::selftest::run(&start.auxv),
         Request::Run(Topic::Env) => command::env::run(&asked.env, &asked.effective, &start.auxv),
         Request::Run(Topic::Program) | Request::Version => print_version(),

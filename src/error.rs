@@ -38,6 +38,8 @@ pub enum Error {
         /// vm.max_map_count.
         limit: u64,
     },
+    /// A file of a live process cannot be opened.
+    Process(i32, &'static str, Errno),
     /// An option whose value does not fit the others: its name, the value, the problem,
     /// and the most there may be.
     Setting(&'static str, u64, &'static str, u64),
@@ -136,6 +138,19 @@ impl Error {
                     .add(problem)
                     .number(most);
             }
+            Self::Process(pid, file, errno) => {
+                line.add("cannot open /proc/").signed(pid.into()).add("/");
+                line.add(file).add(": ").add(errno::name_or_unknown(errno));
+                line.add(match errno {
+                    Errno::NOENT | Errno::SRCH => {
+                        ": there is no such process, or /proc hides it (hidepid)"
+                    }
+                    _ => {
+                        ": it must be yours and dumpable, or you need CAP_SYS_PTRACE \
+                         (Yama and other security modules may still refuse)"
+                    }
+                });
+            }
             Self::Invalid(what) => {
                 line.add(what);
             }
@@ -157,6 +172,7 @@ fn describe_usage(line: &mut Text, usage: &UsageError) {
         Problem::MissingValue(kind) => ("", " needs a value: ", kind),
         Problem::NoValueTaken => ("'", "': this option takes no value", ""),
         Problem::BadValue(allowed) => (" '", "': must be ", allowed),
+        Problem::MissingOperand(allowed) => ("no ", " given: must be ", allowed),
         Problem::StrayWord => ("stray word '", "'; options start with --", ""),
     };
     line.add(usage.option).add(before);

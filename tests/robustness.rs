@@ -15,12 +15,12 @@ fn senseless_command_lines_exit_2_with_one_line_and_the_usage() {
     let cases = [
         (
             "",
-            "no command given; commands are bench, probe, env, selftest",
+            "no command given; commands are bench, probe, survey, env, selftest",
             "cowitness <command> [options]",
         ),
         (
             "bunch",
-            "unknown command 'bunch'; commands are bench, probe, env, selftest",
+            "unknown command 'bunch'; commands are bench, probe, survey, env, selftest",
             "cowitness <command> [options]",
         ),
         (
@@ -364,7 +364,7 @@ fn as_first_process(before: &str, args: &str) -> Option<Output> {
         eprintln!("skipped: only root can make a PID namespace");
         return None;
     }
-    let script = format!("{before} exec {} {args}", BINARY);
+    let script = format!("{before} exec {BINARY} {args}");
     let unshare = ["--pid", "--fork", "--mount", "sh", "-c", &script];
     Some(Command::new("unshare").args(unshare).output().unwrap())
 }

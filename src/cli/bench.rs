@@ -109,6 +109,7 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             frames, RSS, PSS and faults are taken before and after. One CSV row a case\n\
             goes to stdout, the summary to stderr. The defaults are the published\n\
             experiment: 3 layouts x 3 blocks x 2 methods x 10 repeats = 180 rows.\n",
+    operand: None,
     options: OPTIONS,
     examples: &[
         ("cowitness bench > results.csv", "the whole experiment"),

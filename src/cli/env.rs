@@ -24,6 +24,7 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             size, huge-page modes, clock, privileges, and the kernel's configuration\n\
             where it can be read. What cannot be read says why. Nothing in it names the\n\
             machine or a person unless --label does.\n",
+    operand: None,
     options: &[],
     examples: &[("cowitness env", "the record of this machine")],
 };

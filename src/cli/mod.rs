@@ -9,6 +9,7 @@ pub mod env;
 mod help;
 pub mod probe;
 pub mod selftest;
+pub mod survey;
 pub mod value;
 
 use crate::sys::Errno;
@@ -57,10 +58,24 @@ pub struct CommandSpec<T: 'static> {
     pub purpose: &'static str,
     /// What it does, for its help.
     pub about: &'static str,
+    /// The word it needs besides options.
+    pub operand: Option<Operand<T>>,
     /// Its own options; the common ones are added to them.
     pub options: &'static [OptionSpec<T>],
     /// Command lines with an explanation each.
     pub examples: &'static [(&'static str, &'static str)],
+}
+
+/// A word that is no option, and that its command needs once.
+pub struct Operand<T: 'static> {
+    /// What help calls it.
+    pub name: &'static str,
+    /// What is allowed, for error messages and help.
+    pub allowed: &'static str,
+    /// Takes it over into the options.
+    pub set: fn(&mut T, Word) -> Result<(), Refused>,
+    /// Whether it was given.
+    pub is_set: fn(&T) -> bool,
 }
 
 /// Options every command has.
@@ -109,6 +124,8 @@ pub struct Asked {
     pub probe: probe::Options,
     /// Of `selftest`.
     pub selftest: selftest::Options,
+    /// Of `survey`.
+    pub survey: survey::Options,
     /// The value in effect of each option.
     pub effective: Effective,
 }
@@ -126,6 +143,8 @@ pub enum Topic {
     Probe,
     /// `selftest`.
     Selftest,
+    /// `survey`.
+    Survey,
 }
 
 /// A command line that makes no sense.
@@ -158,12 +177,15 @@ pub enum Problem {
     BadValue(&'static str),
     /// A word that is no option, where none is taken.
     StrayWord,
+    /// A word that the command needs is missing; what is allowed.
+    MissingOperand(&'static str),
 }
 
 /// Name, purpose and topic of each command, in the order of the help.
-pub const COMMANDS: [(&str, &str, Topic); 4] = [
+pub const COMMANDS: [(&str, &str, Topic); 5] = [
     (bench::SPEC.name, bench::SPEC.purpose, Topic::Bench),
     (probe::SPEC.name, probe::SPEC.purpose, Topic::Probe),
+    (survey::SPEC.name, survey::SPEC.purpose, Topic::Survey),
     (env::SPEC.name, env::SPEC.purpose, Topic::Env),
     (selftest::SPEC.name, selftest::SPEC.purpose, Topic::Selftest),
 ];
@@ -245,6 +267,12 @@ pub fn parse(
             &mut asked.selftest,
             &mut asked.effective,
         ),
+        b"survey" => options(
+            &survey::SPEC,
+            words,
+            &mut asked.survey,
+            &mut asked.effective,
+        ),
         dashed if dashed.starts_with(b"-") => Err(fail(dashed, Problem::UnknownOption)),
         other => Err(fail(other, Problem::UnknownCommand)),
     }
@@ -262,17 +290,43 @@ fn options<T: HasCommon>(
     // `tables_fit` proves that there is room for both tables of every command.
     table.extend(spec.options.iter().chain(&common));
     let option = |index: usize| table.get(index).map(|option| &option.word);
-    let mut set = |index: usize, value| (table[index].set)(options, value);
-    walk(spec.topic, words, &option, &mut set, effective)
+    let operand = spec.operand.as_ref();
+    let mut set = |place: Place, value| match (place, operand) {
+        (Place::Option(index), _) => {
+            let OptionSpec { word, set } = table[index];
+            set(options, value).map_err(|Refused| Problem::BadValue(word.allowed))
+        }
+        (Place::Operand, Some(operand)) if !(operand.is_set)(options) => {
+            (operand.set)(options, value).map_err(|Refused| Problem::BadValue(operand.allowed))
+        }
+        (Place::Operand, _) => Err(Problem::StrayWord),
+        (Place::End, Some(operand)) if !(operand.is_set)(options) => {
+            Err(Problem::MissingOperand(operand.allowed))
+        }
+        (Place::End, _) => Ok(()),
+    };
+    let name = operand.map_or("", |operand| operand.name);
+    walk(spec.topic, words, &option, name, &mut set, effective)
+}
+
+/// What a word is taken over as.
+enum Place {
+    /// The value of the option of this number.
+    Option(usize),
+    /// The word that the command needs.
+    Operand,
+    /// There are no more words.
+    End,
 }
 
 /// The walk over the words, the same for all commands: `option` is the table by number,
-/// `set` takes a value over.
+/// `operand` the name of the word that is no option, `set` takes a word over.
 fn walk<'t>(
     topic: Topic,
     words: &mut dyn Iterator<Item = Word>,
     option: &dyn Fn(usize) -> Option<&'t OptionWord>,
-    set: &mut dyn FnMut(usize, Word) -> Result<(), Refused>,
+    operand: &'static str,
+    set: &mut dyn FnMut(Place, Word) -> Result<(), Problem>,
     effective: &mut Effective,
 ) -> Result<Request, UsageError> {
     let fail = |word, option, problem| UsageError {
@@ -283,7 +337,7 @@ fn walk<'t>(
     };
     for (index, spec) in (0..).map_while(option).enumerate() {
         if !spec.default.is_empty() {
-            let applied = set(index, spec.default.as_bytes());
+            let applied = set(Place::Option(index), spec.default.as_bytes());
             debug_assert_eq!(applied, Ok(()), "{}", spec.name);
             note(effective, spec.name, spec.default.as_bytes());
         }
@@ -293,7 +347,14 @@ fn walk<'t>(
         match name {
             b"-h" | b"--help" => return Ok(Request::Help(topic)),
             b"-V" | b"--version" => return Ok(Request::Version),
-            _ if !name.starts_with(b"-") => return Err(fail(word, "", Problem::StrayWord)),
+            _ if !name.starts_with(b"-") => {
+                let taken = set(Place::Operand, word);
+                taken.map_err(|problem| match problem {
+                    Problem::StrayWord => fail(word, "", problem),
+                    _ => fail(word, operand, problem),
+                })?;
+                continue;
+            }
             _ => {}
         }
         let mut table = (0..).map_while(|index| Some((index, option(index)?)));
@@ -310,10 +371,12 @@ fn walk<'t>(
                 .next()
                 .ok_or(fail(name, "", Problem::MissingValue(kind)))?,
         };
-        set(index, value)
-            .map_err(|Refused| fail(value, spec.name, Problem::BadValue(spec.allowed)))?;
+        let taken = set(Place::Option(index), value);
+        taken.map_err(|problem| fail(value, spec.name, problem))?;
         note(effective, spec.name, value);
     }
+    let complete = set(Place::End, b"");
+    complete.map_err(|problem| fail(operand.as_bytes(), "", problem))?;
     Ok(Request::Run(topic))
 }
 
@@ -357,6 +420,7 @@ pub fn usage_line(topic: Topic) -> &'static str {
         Topic::Env => "usage: cowitness env [options]",
         Topic::Probe => "usage: cowitness probe [options]",
         Topic::Selftest => "usage: cowitness selftest [options]",
+        Topic::Survey => "usage: cowitness survey [options] PID",
     }
 }
 

@@ -31,6 +31,7 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             read nothing; if they show a change, nothing here can be trusted (status 3).\n\
             Kinds so far: anonymous memory shared by fork, PROT_NONE with and without\n\
             pages, a hole.\n",
+    operand: None,
     options: OPTIONS,
     examples: &[
         ("cowitness probe > probe.csv", "every kind, every reader"),

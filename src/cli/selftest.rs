@@ -29,6 +29,7 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             -- [--on-done poweroff|reboot|halt|shell PATH] [COMMAND... [then COMMAND...]]\n\
             Its last line is `cowitness: verdict: pass|fail|invalid|error`, the worst of the\n\
             commands (exit status 0, 4, 3, any other); the kernel's own may follow.\n",
+    operand: None,
     options: &[],
     examples: &[
         ("cowitness selftest", "does everything work here?"),

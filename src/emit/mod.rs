@@ -9,6 +9,7 @@ pub mod probe_row;
 pub mod record;
 pub mod stream;
 pub mod summary;
+pub mod survey_row;
 
 /// Where bytes go: standard output, a file, a buffer in a test.
 pub trait Sink {

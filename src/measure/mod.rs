@@ -2,6 +2,7 @@
 //! evidence before and after it. Nothing here prints.
 
 pub mod case;
+pub mod census;
 pub mod evidence;
 pub mod footprint;
 pub mod pass;

@@ -36,6 +36,7 @@ use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
 use cowitness::emit::stream::MAGIC;
+use cowitness::emit::survey_row::SurveyRow;
 
 /// What a first line starts with, before the version.
 const BEGIN: &str = "#cowitness ";
@@ -58,7 +59,11 @@ struct Kind {
     columns: &'static [&'static str],
 }
 
-const KINDS: &[Kind] = &[Kind::of::<BenchRow<'_>>(), Kind::of::<ProbeRow<'_>>()];
+const KINDS: &[Kind] = &[
+    Kind::of::<BenchRow<'_>>(),
+    Kind::of::<ProbeRow<'_>>(),
+    Kind::of::<SurveyRow<'_>>(),
+];
 
 impl Kind {
     const fn of<'a, R: Record<'a>>() -> Self {

@@ -1,0 +1,54 @@
+//! Options of `survey`.
+
+use super::{CommandSpec, Common, HasCommon, Operand, Refused, Topic, Word, value};
+
+/// What `survey` was asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The options every command has.
+    pub common: Common,
+    /// The process; 0 until it is given.
+    pub pid: i32,
+}
+
+impl HasCommon for Options {
+    fn common(&mut self) -> &mut Common {
+        &mut self.common
+    }
+}
+
+/// The command.
+pub const SPEC: CommandSpec<Options> = CommandSpec {
+    topic: Topic::Survey,
+    name: "survey",
+    purpose: "predict, per VMA of a live process, what each reader would split; reads nothing",
+    about: "Looks at maps and pagemap of a process, never at its memory: per VMA and in total,\n\
+            which pages are its own, shared by fork, of files, swapped out or absent, and so\n\
+            how many pages proc and vmread would split, and what memory that would take.\n\
+            Whether they split at all on this kernel is tried on a child of its own first.\n\
+            One CSV row a VMA goes to stdout, the last is the total. A process that runs on\n\
+            changes meanwhile: stop it (kill -STOP) for figures that hold.\n\n\
+            Needs the same user and a dumpable process, or CAP_SYS_PTRACE.\n",
+    operand: Some(Operand {
+        name: "PID",
+        allowed: "a process id, 1 to 4194304",
+        set: |options, word| {
+            options.pid = pid(word)?;
+            Ok(())
+        },
+        is_set: |options| options.pid > 0,
+    }),
+    options: &[],
+    examples: &[(
+        "cowitness survey 1234 > survey.csv",
+        "what would reading process 1234 cost?",
+    )],
+};
+
+/// PID_MAX_LIMIT, include/linux/threads.h.
+const PID_MAX: u64 = 4 << 20;
+
+fn pid(word: Word) -> Result<i32, Refused> {
+    let number = value::number(word, 1, PID_MAX)?;
+    i32::try_from(number).map_err(|_| Refused)
+}

@@ -1,0 +1,190 @@
+//! What a range of a live process holds, by its page table alone: nothing is read, nothing
+//! is touched.
+
+use crate::proc::pagemap::{ENTRY_BYTES, Entry, Frame, file_offset};
+use crate::sys::file::{Process, open_proc, read_at};
+use crate::sys::{Errno, Region};
+use rustix::fd::{AsFd, OwnedFd};
+
+/// Pages by what pagemap says of them. Documentation/admin-guide/mm/pagemap.rst.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Anonymous, mapped by nobody else (bit 56).
+    pub exclusive: u64,
+    /// Anonymous, perhaps mapped by others. On large folios bit 56 is conservative.
+    pub shared_anon: u64,
+    /// The zero page, as far as frame numbers tell; no reader splits it.
+    pub zero: u64,
+    /// Of a file or of shared anonymous memory (bit 61).
+    pub file: u64,
+    /// Swapped out, or another entry that is no page (bit 62).
+    pub swapped: u64,
+    /// None of these.
+    pub absent: u64,
+}
+
+impl Census {
+    fn count(&mut self, entry: Entry, zero_frame: Option<Frame>) {
+        let place = match (entry.present(), entry.swapped()) {
+            (true, _) if entry.file_or_shared_anon() => &mut self.file,
+            (true, _) if entry.exclusive() => &mut self.exclusive,
+            (true, _) if zero_frame.is_some() && entry.frame() == zero_frame => &mut self.zero,
+            (true, _) => &mut self.shared_anon,
+            (false, true) => &mut self.swapped,
+            (false, false) => &mut self.absent,
+        };
+        *place += 1;
+    }
+
+    /// Adds another range's.
+    pub fn add(&mut self, other: &Self) {
+        self.exclusive += other.exclusive;
+        self.shared_anon += other.shared_anon;
+        self.zero += other.zero;
+        self.file += other.file;
+        self.swapped += other.swapped;
+        self.absent += other.absent;
+    }
+
+    /// Pages that are mapped.
+    #[must_use]
+    pub const fn present(&self) -> u64 {
+        self.exclusive + self.shared_anon + self.zero + self.file
+    }
+}
+
+/// Why a range could not be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CensusError {
+    /// pagemap cannot be read.
+    Kernel(Errno),
+    /// The process has no memory any more.
+    Gone,
+    /// The range is not in the user's half of the address space.
+    NotUser,
+}
+
+/// Bytes of entries that one call reads: 8,192 pages.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Counts the pages of one process. Its memory does not grow with the target's.
+pub struct Counter {
+    pagemap: OwnedFd,
+    page_bytes: u64,
+    entries: Region,
+    zero_frame: Option<Frame>,
+}
+
+impl Counter {
+    /// For that process.
+    ///
+    /// # Errors
+    /// `EACCES`, `ESRCH`, `ENOENT` (a kernel without CONFIG_PROC_PAGE_MONITOR).
+    pub fn open(pid: i32, page_bytes: usize) -> Result<Self, Errno> {
+        Ok(Self {
+            pagemap: open_proc(Process::Id(pid), "pagemap")?,
+            page_bytes: page_bytes as u64,
+            entries: Region::not_inherited(CHUNK_BYTES)?,
+            zero_frame: zero_frame(page_bytes)?,
+        })
+    }
+
+    /// Counts the pages of `start..end`.
+    ///
+    /// # Errors
+    /// See [`CensusError`].
+    pub fn count(&mut self, start: u64, end: u64) -> Result<Census, CensusError> {
+        let mut census = Census::default();
+        let mut at = start;
+        while at < end {
+            let pages = (end - at).div_ceil(self.page_bytes);
+            let bytes = (pages * ENTRY_BYTES).min(CHUNK_BYTES as u64) as usize;
+            let space = &mut self.entries.bytes_mut()[..bytes];
+            let offset = file_offset(at, self.page_bytes);
+            let read = read_at(self.pagemap.as_fd(), space, offset).map_err(CensusError::Kernel)?;
+            if read < bytes {
+                return Err(CensusError::Gone);
+            }
+            for &word in &self.entries.words_mut()[..bytes / ENTRY_BYTES as usize] {
+                census.count(Entry(word), self.zero_frame);
+            }
+            at += bytes as u64 / ENTRY_BYTES * self.page_bytes;
+        }
+        Ok(census)
+    }
+}
+
+/// The frame of the zero page, by a page of our own that was read and never written; `None`
+/// where frame numbers are hidden.
+fn zero_frame(page_bytes: usize) -> Result<Option<Frame>, Errno> {
+    let mut page = Region::not_inherited(page_bytes)?;
+    page.small_pages();
+    core::hint::black_box(page.words_mut().iter().fold(0, |sum, word| sum | word));
+    let pagemap = open_proc(Process::Myself, "pagemap")?;
+    let mut bytes = [0; ENTRY_BYTES as usize];
+    let offset = file_offset(page.address() as u64, page_bytes as u64);
+    read_at(pagemap.as_fd(), &mut bytes, offset)?;
+    Ok(Entry(u64::from_ne_bytes(bytes)).frame())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRESENT: u64 = 1 << 63;
+    const SWAPPED: u64 = 1 << 62;
+    const FILE: u64 = 1 << 61;
+    const EXCLUSIVE: u64 = 1 << 56;
+
+    #[test]
+    fn each_page_is_one_thing() {
+        let zero = Entry(PRESENT | 3).frame();
+        let mut census = Census::default();
+        for word in [
+            PRESENT | EXCLUSIVE | 7,
+            PRESENT | 8,
+            PRESENT | 3,
+            PRESENT | FILE | EXCLUSIVE | 9,
+            PRESENT | FILE | 9,
+            SWAPPED | 3,
+            0,
+            EXCLUSIVE,
+        ] {
+            census.count(Entry(word), zero);
+        }
+        let want = Census {
+            exclusive: 1,
+            shared_anon: 1,
+            zero: 1,
+            file: 2,
+            swapped: 1,
+            absent: 2,
+        };
+        assert_eq!(census, want);
+        assert_eq!(census.present(), 5);
+    }
+
+    #[test]
+    fn without_frames_a_zero_page_may_be_shared() {
+        let mut census = Census::default();
+        census.count(Entry(PRESENT), None);
+        assert_eq!((census.zero, census.shared_anon), (0, 1));
+    }
+
+    /// Three pages written, one only read, one never touched, in this very process.
+    #[test]
+    fn what_is_done_to_pages_is_what_is_counted() {
+        const PAGE: usize = 4096;
+        let mut region = Region::new(5 * PAGE).unwrap();
+        region.small_pages();
+        for page in 0..3 {
+            region.bytes_mut()[page * PAGE] = 1;
+        }
+        core::hint::black_box(region.bytes_mut()[3 * PAGE]);
+        let start = region.address() as u64;
+        let mut counter = Counter::open(std::process::id().cast_signed(), PAGE).unwrap();
+        let census = counter.count(start, start + 5 * PAGE as u64).unwrap();
+        assert_eq!((census.exclusive, census.absent), (3, 1));
+        assert_eq!(census.zero + census.shared_anon, 1);
+    }
+}

@@ -1,0 +1,183 @@
+//! `survey` against processes whose pages are known, and against what a real
+//! process_vm_readv then does to them.
+
+mod common;
+
+use common::{Row, command_as_nobody, number, run, stdout, vmread_splits, whole_stream};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+/// A Python parent with 256 pages of known memory and a child that has rewritten 64 of
+/// them, left 192 shared, and stopped. It prints the child's id and the address, and reads
+/// the child with process_vm_readv for each line it gets.
+const FORKED: &str = r#"
+import ctypes, mmap, os, signal, sys
+PAGES = 256
+page = os.sysconf("SC_PAGE_SIZE")
+memory = mmap.mmap(-1, PAGES * page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+memory.madvise(15)  # MADV_NOHUGEPAGE
+for index in range(PAGES):
+    memory[index * page] = 1
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+child = os.fork()
+if child == 0:
+    for index in range(64):
+        memory[index * page] = 2
+    os.kill(os.getpid(), signal.SIGSTOP)
+    os._exit(0)
+os.waitpid(child, os.WUNTRACED)
+print(child, f"{address:x}", flush=True)
+class Span(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
+libc = ctypes.CDLL(None, use_errno=True)
+buffer = ctypes.create_string_buffer(PAGES * page)
+for line in sys.stdin:
+    local = Span(ctypes.addressof(buffer), PAGES * page)
+    remote = Span(address, PAGES * page)
+    print(libc.process_vm_readv(child, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0) // page, flush=True)
+os.kill(child, signal.SIGKILL)
+"#;
+
+struct Forked {
+    parent: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<std::process::ChildStdout>,
+    child: String,
+    start: String,
+}
+
+impl Forked {
+    fn new() -> Self {
+        let mut parent = Command::new("python3")
+            .args(["-c", FORKED])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3 starts");
+        let mut output = BufReader::new(parent.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let (child, start) = line.trim().split_once(' ').expect("it forked");
+        Self {
+            child: child.into(),
+            start: start.into(),
+            input: parent.stdin.take(),
+            output,
+            parent,
+        }
+    }
+
+    /// Pages that process_vm_readv got.
+    fn read(&mut self) -> u64 {
+        self.input.as_mut().unwrap().write_all(b"read\n").unwrap();
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim().parse().unwrap()
+    }
+
+    /// The row of the known memory, and the total.
+    fn survey(&self) -> (Row, Row) {
+        let stream = whole_stream(&stdout(&run(&format!("survey {} -q", self.child))));
+        let total = stream.rows.last().unwrap().clone();
+        let row = stream
+            .rows
+            .into_iter()
+            .find(|row| row["start"] == self.start);
+        (row.expect("the memory is one VMA"), total)
+    }
+}
+
+impl Drop for Forked {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let mut rest = String::new();
+        let _ = self.output.read_to_string(&mut rest);
+        let _ = self.parent.wait();
+    }
+}
+
+/// The prediction is what happens: as many pages as are shared become the child's own.
+#[test]
+fn what_is_predicted_happens() {
+    let mut forked = Forked::new();
+    let (row, total) = forked.survey();
+    let get = |row: &Row, column: &str| number(row, column).unwrap();
+    assert_eq!(get(&row, "present_pages"), 256);
+    assert_eq!(get(&row, "exclusive_pages"), 64);
+    assert_eq!(get(&row, "shared_anon_pages"), 192);
+    assert_eq!(get(&row, "absent_pages"), 0);
+    assert_eq!(get(&row, "proc_split_pages"), 0);
+    let predicted = if vmread_splits() { 192 } else { 0 };
+    assert_eq!(get(&row, "vmread_split_pages"), predicted);
+    assert_eq!(
+        get(&row, "vmread_extra_kib"),
+        predicted * get(&row, "page_bytes") / 1024
+    );
+    assert_eq!(row["hybrid_split_pages"], "");
+    assert_eq!(forked.read(), 256);
+    let (after, total_after) = forked.survey();
+    assert_eq!(get(&after, "exclusive_pages"), 64 + predicted);
+    assert_eq!(get(&after, "shared_anon_pages"), 192 - predicted);
+    // The parent runs on and makes other pages its own; none comes or goes in the child.
+    assert_eq!(
+        get(&total, "present_pages"),
+        get(&total_after, "present_pages")
+    );
+}
+
+/// Looking changes nothing: a second survey finds what the first has found.
+#[test]
+fn a_survey_changes_nothing() {
+    let forked = Forked::new();
+    let first = forked.survey();
+    assert_eq!(first, forked.survey());
+}
+
+#[test]
+fn the_total_is_the_sum_of_its_rows() {
+    let forked = Forked::new();
+    let text = stdout(&run(&format!("survey {} -q", forked.child)));
+    let rows = whole_stream(&text).rows;
+    let (total, rows) = rows.split_last().unwrap();
+    assert_eq!(total["name"], "[total]");
+    for column in [
+        "present_pages",
+        "exclusive_pages",
+        "shared_anon_pages",
+        "file_pages",
+        "swapped_pages",
+        "absent_pages",
+        "vmread_split_pages",
+    ] {
+        let sum: i64 = rows.iter().filter_map(|row| number(row, column)).sum();
+        assert_eq!(number(total, column), Some(sum), "{column}");
+    }
+}
+
+#[test]
+fn processes_without_memory_and_without_permission_are_refused() {
+    let output = run("survey 4194303");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no such process"));
+    let mut zombie = Command::new("true").stdin(Stdio::null()).spawn().unwrap();
+    while !std::fs::read_to_string(format!("/proc/{}/stat", zombie.id()))
+        .unwrap()
+        .contains(") Z ")
+    {
+        std::thread::yield_now();
+    }
+    let output = run(&format!("survey {}", zombie.id()));
+    assert!(matches!(output.status.code(), Some(1 | 3)), "{output:?}");
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("[total],0,0,0,0,0,0,0,0,0,,ok"));
+    zombie.wait().unwrap();
+    let forked = Forked::new();
+    if let Some((mut command, _folder)) = command_as_nobody(&format!("survey {}", forked.child)) {
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stderr)
+                .contains("EACCES: it must be yours and dumpable")
+        );
+        assert!(output.stdout.is_empty());
+    }
+}
