@@ -38,7 +38,7 @@ pub enum Request {
     /// `summary` with its options.
     Summary(SummaryOptions),
     /// `matrix` with its options.
-    Matrix(MatrixOptions),
+    Matrix(Box<MatrixOptions>),
     /// `kernels` with its options.
     Kernels(KernelsOptions),
     /// The help text of a command, or of the program.
@@ -194,13 +194,13 @@ enum Word<'p> {
 }
 
 fn unknown_option(option: &Arg<'_>, allowed: &str) -> String {
-    let name = match option {
-        Arg::Short(letter) => format!("-{letter}"),
-        Arg::Long(name) => format!("--{name}"),
-        Arg::Value(word) => quoted(word),
+    let (what, name) = match option {
+        Arg::Short(letter) => ("unknown option", format!("-{letter}")),
+        Arg::Long(name) => ("unknown option", format!("--{name}")),
+        Arg::Value(word) => ("stray word", quoted(word)),
     };
     let name = printable(name.as_bytes());
-    format!("unknown option '{name}'; options are {allowed}")
+    format!("{what} '{name}'; options are {allowed}")
 }
 
 fn lexopt_problem(error: &lexopt::Error) -> String {

@@ -27,6 +27,8 @@ pub enum Failure {
         of: usize,
         /// Whether rows of one of them are damaged.
         untrusted: bool,
+        /// Whether one of them has left a console.
+        has_log: bool,
     },
     /// Kernels that could not be fetched.
     #[error("{failed} of {of} kernels could not be fetched")]
@@ -122,7 +124,7 @@ impl Failure {
             Self::Stream(error) => error.problem.remedy(),
             Self::Mismatch { .. } => "summarise them one by one, or give each run its --label",
             Self::Twice { .. } => "give every run once",
-            Self::Machines { .. } => "each machine's console is in its .log",
+            Self::Machines { has_log: true, .. } => "each machine's console is in its .log",
             _ => return None,
         };
         Some(remedy.to_owned())

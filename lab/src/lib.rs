@@ -10,6 +10,7 @@
 
 pub mod app;
 pub mod appliance;
+pub mod asked;
 pub mod cli;
 pub mod console;
 pub mod failure;
@@ -17,6 +18,7 @@ pub mod guest;
 pub mod host;
 pub mod kernels;
 pub mod matrix;
+pub mod readers;
 pub mod report;
 pub mod scratch;
 pub mod stream;

@@ -6,6 +6,7 @@ mod pool;
 
 use crate::cli::SummaryOptions;
 use crate::failure::Failure;
+use crate::matrix::MATRIX_CSV;
 use crate::stream::{Problem, Row, Stream, StreamError, StreamReader};
 use crate::text::printable;
 use cowitness::emit::bench_row::BenchRow;
@@ -15,6 +16,7 @@ use pool::{Machine, Measured, Pools};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
+use std::path::Path;
 
 /// Reads all inputs and gives the summary of their rows of `bench`; streams of other records
 /// are checked and passed over. `warn` is told, a line each, what was taken
@@ -27,6 +29,16 @@ pub fn run(options: &SummaryOptions, warn: &dyn Fn(&str)) -> Result<String, Fail
     // The first stream of another record, for the case that there is none of bench.
     let mut other = None;
     for file in &options.files {
+        if Path::new(file)
+            .file_name()
+            .is_some_and(|name| name == MATRIX_CSV)
+        {
+            let name = printable(file.as_encoded_bytes());
+            warn(&format!(
+                "{name} is the table of a matrix, not rows; it is passed over"
+            ));
+            continue;
+        }
         let (name, input) = open(file)?;
         let mut streams = StreamReader::new(name.clone(), input, options.tolerance);
         while let Some(mut stream) = streams.next_stream()? {

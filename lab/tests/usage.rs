@@ -35,7 +35,7 @@ fn help_and_version_go_to_stdout() {
 
 #[test]
 fn usage_errors_name_the_word_and_what_is_allowed() {
-    let cases: [(&[&str], &str, &str); 19] = [
+    let cases: [(&[&str], &str, &str); 22] = [
         (
             &[],
             "no command given; commands are summary, matrix, kernels",
@@ -83,8 +83,9 @@ fn usage_errors_name_the_word_and_what_is_allowed() {
         ),
         (
             &["matrix", "bench"],
-            "unknown option 'bench'; options are --kernel, --arch, --vmlinuz, --appliance, \
-             --append, --deadline, --jobs, --cache, --collect, -o, -h, --help, -V, --version",
+            "stray word 'bench'; options are --kernel, --arch, --vmlinuz, --appliance, --append, \
+             --memory, --deadline, --jobs, --cache, --collect, -o, -h, --help, -V, --version; \
+             words for the appliance come after --",
             MATRIX,
         ),
         (
@@ -122,6 +123,21 @@ fn usage_errors_name_the_word_and_what_is_allowed() {
             &["matrix", "--", "bench", "--label=rack 4"],
             "'--label=rack 4' cannot pass through a kernel's command line: no spaces, quotes or \
              control characters, ASCII only",
+            MATRIX,
+        ),
+        (
+            &["matrix", "--collect=fleet", "--kernel=6.1-x86_64"],
+            "--collect boots nothing, so that '--kernel' means nothing with it",
+            MATRIX,
+        ),
+        (
+            &["matrix", "--vmlinuz=a", "--collect=fleet", "--arch=x86_64"],
+            "--collect boots nothing, so that '--arch' means nothing with it",
+            MATRIX,
+        ),
+        (
+            &["matrix", "--collect=fleet", "--", "bench"],
+            "--collect boots nothing, so that '--' means nothing with it",
             MATRIX,
         ),
         (

@@ -1,7 +1,7 @@
 //! Which streams may be looked at together, and what they say then.
 
 use crate::failure::Failure;
-use crate::stream::{Note, StreamError};
+use crate::stream::{self, Note, StreamError};
 use crate::text::{printable, shown};
 use cowitness::emit::Sink;
 use cowitness::emit::bench_row::BenchRow;
@@ -210,7 +210,7 @@ impl Pool {
             text.0.extend(PARTIAL.as_bytes());
         }
         let heading = Heading {
-            emulated: false,
+            emulated: stream::is_emulated(&self.notes),
             kernel: &self.machine.kernel,
             arch: &self.machine.arch,
             page_bytes: self.machine.page_bytes,
