@@ -1,7 +1,9 @@
 """scripts/fleet.yml on three real sshd, of which one fails; and on what else can go wrong."""
 
+import getpass
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -39,11 +41,25 @@ class Fleet(Case):
         inventory = self.here / "inventory.json"
         everywhere = {"cowitness_args": [*SMALL_BENCH, "-q"]}
         inventory.write_text(json.dumps({"all": {"hosts": hosts, "vars": everywhere}}))
+        return self.play_inventory(inventory, *options)
+
+    def play_inventory(self, inventory, *options):
         return subprocess.run(
             ["ansible-playbook", "-i", inventory, *options, ROOT / "scripts/fleet.yml"],
             env=os.environ | {"ANSIBLE_HOME": str(self.here / "ansible"), "PWD": str(self.here)},
             cwd=self.here, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False,
         )
+
+    def collected(self, fleet):
+        """The lab's table of what the folder holds: by host, a row's cells by column."""
+        lab = ["cargo", "run", "--quiet", "--release", "--locked", "--package", "cowitness-lab", "--"]
+        done = subprocess.run(
+            [*lab, "matrix", "--collect", fleet], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [line.strip("| \n") for line in done.stdout.splitlines() if line.startswith("|")]
+        head, _, *rows = [[cell.strip() for cell in line.split("|")] for line in lines]
+        return {row[0]: dict(zip(head, row)) for row in rows}
 
     def assert_failed(self, folder, reason):
         self.assertFalse((folder / "results.csv").exists())
@@ -67,6 +83,7 @@ class Fleet(Case):
                 "third": self.variables(third),
                 "down": self.variables(first, ansible_port=1),
                 "slow": self.variables(second, **endless),
+                "text": self.variables(first, cowitness_args="selftest  then env"),
                 "refuses": self.variables(first, cowitness_args=["bench", "--nope"]),
             },
         )
@@ -77,6 +94,8 @@ class Fleet(Case):
             self.assertEqual(files, ["results.csv", "stderr.txt"], said)
             stream = (fleet / name / "results.csv").read_text().splitlines()
             self.assertRegex(stream[-1], "^#end rows=4 crc32=")
+        text = (fleet / "text/results.csv").read_text()
+        self.assertRegex(text, r"(?s)\Aok clock.*\n[0-9]+ passed, 0 failed, [0-9]+ skipped\n#cowitness 1\n#")
         self.assert_failed(fleet / "third", no_space)
         self.assert_failed(fleet / "down", "Connection refused")
         self.assert_failed(fleet / "slow", "not done after 2 s")
@@ -91,6 +110,34 @@ class Fleet(Case):
         done = self.play({"only": self.variables(machine)}, "-e", json.dumps({"cowitness_output": str(elsewhere)}))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(sorted(path.name for path in (elsewhere / "only").iterdir()), ["results.csv", "stderr.txt"])
+
+    def test_words_of_another_kind_are_refused_before_anything_is_removed(self):
+        machine = self.enter(FarMachine("127.0.0.2"))
+        kept = self.here / "fleet/only/results.csv"
+        kept.parent.mkdir(parents=True)
+        kept.write_text("of an earlier run\n")
+        for words in ({"bench": None}, [], "", 7, [["bench"]]):
+            done = self.play({"only": self.variables(machine, cowitness_args=words)})
+            self.assertNotEqual(done.returncode, 0, words)
+            self.assertIn("cowitness_args is a list of words or a string of them", done.stdout)
+            self.assertEqual(kept.read_text(), "of an earlier run\n")
+
+    def test_by_default_the_lab_gets_all_it_needs(self):
+        """Without any words, and with the inventory that the playbook's head shows."""
+        machine = self.enter(FarMachine("127.0.0.2"))
+        inventory = self.here / "inventory"
+        shown = re.search(r"^#     (first +ansible_host.*)$", (ROOT / "scripts/fleet.yml").read_text(), re.MULTILINE)[1]
+        inventory.write_text(
+            shown.replace("192.0.2.1", machine.address).replace("=root", f"={getpass.getuser()}")
+            + f" ansible_port={machine.port} ansible_ssh_private_key_file={machine.key}"
+            + f" ansible_ssh_common_args='-oUserKnownHostsFile={machine.known_hosts} -F none'\n"
+        )
+        done = self.play_inventory(inventory)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        row = self.collected(self.here / "fleet")["first"]
+        # Which pages are split comes from `bench`, holes from `probe`.
+        self.assertRegex(row["% split by proc / proc-seek / vmread / vmread-batch"], "^0 / - / [0-9.]+ / -$")
+        self.assertEqual(row["hole by proc / vmread"], "EIO / EFAULT")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,25 @@
 """scripts/remote-run against a real sshd: what it brings back, and that nothing is left there."""
 
 import os
+import pwd
 import re
+import shutil
 import signal
+import stat
 import subprocess
 import tempfile
+import time
 import unittest
+import zlib
 from pathlib import Path
 
 from far import ENDLESS_BENCH, ROOT, SMALL_BENCH, Case, FarMachine, eventually
 
-WHOLE = "#cowitness 1\n#rows=2\nrecord,n\npair,1\npair,2\n#end rows=2 crc32=00000000\n"
+BODY = "record,n\npair,1\npair,2\n"
+CRC = f"{zlib.crc32(BODY.encode()):08x}"
+WHOLE = f"#cowitness 1\n#rows=2\n{BODY}#end rows=2 crc32={CRC}\n"
+ENVIRONMENT = "#cowitness 1\n#key=value\n"
+TESTED = "ok clocks\nfail fork: it is not here\n1 passed, 1 failed, 0 skipped\n"
 
 
 class OnFarMachine(Case):
@@ -67,57 +76,221 @@ class GoodRuns(OnFarMachine):
         self.assertTrue(self.far.is_clean())
 
 
-class NoisyStartFiles(OnFarMachine):
-    def setUp(self):
-        noise = Path(self.enter(tempfile.TemporaryDirectory())) / "noise"
-        noise.write_text("echo Welcome to this machine; echo\n")
-        # What a non-interactive bash reads first, and sh from it nothing.
-        self.environment = {"BASH_ENV": noise}
-        super().setUp()
+class StartFiles(OnFarMachine):
+    """What a login shell there does before our command: bash reads BASH_ENV, and sh does not."""
 
-    def test_noise_is_no_part_of_the_output(self):
-        if not os.environ.get("SHELL", "").endswith("bash"):
+    def start_file(self, text):
+        if not pwd.getpwuid(os.geteuid()).pw_shell.endswith("bash"):
             self.skipTest("the login shell here is not bash")
-        self.assertEqual(self.far.run("--version").stdout.split()[0], "cowitness")
+        file = Path(self.enter(tempfile.TemporaryDirectory())) / "start"
+        file.write_text(text)
+        self.far = self.enter(FarMachine(environment={"BASH_ENV": file}))
+
+    def test_what_they_print_is_no_part_of_the_output(self):
+        # The last has neither a line feed nor an end to its line.
+        for noise in ("echo Welcome; echo", "printf 'no line feed'", "seq 20000", "printf 'cowitness-remote'"):
+            with self.subTest(noise):
+                self.start_file(noise)
+                done = self.far.run("--version", options=["--timeout", 30])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(done.stdout.split()[0], "cowitness")
+                self.assertEqual(done.stdout.count("\n"), 1)
+
+    def test_one_that_does_not_end_meets_the_timeout(self):
+        # Waits; takes a line, a part, or all of what is sent; talks for ever.
+        for text in ("sleep 1000", "read -r x", "head -c 1000", "cat", "yes"):
+            with self.subTest(text):
+                self.start_file(text)
+                start = time.monotonic()
+                done = self.far.run(options=["--timeout", 2])
+                self.assertLess(time.monotonic() - start, 10)
+                self.assertEqual((done.returncode, done.stdout), (124, ""), done.stderr)
+                self.assertRegex(done.stderr, "error: far: not done after 2 s; nothing was run\n$")
+                self.assertEqual(self.far.files(), [])
+
+    def test_one_that_waits_does_not_keep_a_signal_away(self):
+        self.start_file("sleep 1000")
+        near = subprocess.Popen(self.far.command(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(near.communicate)
+        self.addCleanup(near.kill)
+        eventually("the start file runs", lambda: len(self.far.processes()) > 1)
+        near.terminate()
+        self.assertEqual(near.wait(5), 143)
+
+
+class Whole(Case):
+    """scripts/is-whole, which decides what is kept."""
+
+    def check(self, output, *words):
+        here = Path(self.enter(tempfile.TemporaryDirectory()))
+        file = here / "output"
+        file.write_bytes(output.encode())
+        done = subprocess.run(
+            [ROOT / "scripts/is-whole", file, *map(str, words)], cwd=here, capture_output=True, text=True, check=False
+        )
+        self.assertEqual(list(here.iterdir()), [file])
+        self.assertEqual(done.stderr, "")
+        return done.returncode, done.stdout
+
+    def test_whole(self):
+        for output, *words in [
+            (WHOLE,), (WHOLE, 3), (WHOLE, 1), (ENVIRONMENT,), (TESTED, 4), ("any text\n",),
+            (WHOLE + WHOLE, 0, 2), (WHOLE + WHOLE + TESTED, 4, 3), (ENVIRONMENT + WHOLE, 0, 2),
+            (WHOLE + ENVIRONMENT + TESTED, 3, 3), (TESTED + WHOLE, 0, 2), (WHOLE + ENVIRONMENT, 0, 2),
+        ]:
+            self.assertEqual(self.check(output, *words), (0, ""), output)
+
+    def test_not_whole(self):
+        other_crc = WHOLE.replace(CRC, f"{int(CRC, 16) ^ 1:08x}")
+        no_end = WHOLE[: WHOLE.index("#end")]
+        for output, words, why in [
+            ("", (), "0 of 1 results"),
+            (WHOLE.replace("pair,1", "pair,7"), (), "the checksum of a stream is wrong"),
+            (other_crc + WHOLE, (0, 2), "the checksum of a stream is wrong"),
+            (WHOLE[:-2], (), "the checksum of a stream is wrong"),
+            (WHOLE.replace("\n", "\r\n"), (), "line 1 has a carriage return"),
+            (WHOLE.replace("pair,1\n", ""), (), "line 5 does not end a stream of 2 rows"),
+            (WHOLE.replace("rows=2", "rows=3", 1), (), "line 6 does not end a stream of 3 rows"),
+            (no_end, (), "the last stream has no end"),
+            (no_end + WHOLE, (0, 2), "a stream before line 6 has no end"),
+            (WHOLE + "more\n", (), "line 7 belongs to no result"),
+            (WHOLE, (137, 2), "1 of 2 results"),
+            (WHOLE + WHOLE, (0, 3), "2 of 3 results"),
+            (TESTED.replace("ok clocks\n", ""), (), "line 2 counts other checks than there are"),
+            (TESTED[: TESTED.index("1 passed")], (), "the last line of selftest is missing"),
+            (ENVIRONMENT, (1,), "the run failed"),
+            ("any text\n", (1,), "0 of 1 results"),
+        ]:
+            self.assertEqual(self.check(output, *words), (1, why + "\n"), output)
 
 
 class Keeping(OnFarMachine):
-    def keep(self, output, end=""):
+    def keep(self, output, end="", words=()):
         kept = self.here / "far.csv"
         kept.write_text("older\n")
         script = f"cat <<'END'\n{output}END\n{end}"
-        done = self.far.run(options=["-o", kept, *self.executable(script)])
+        done = self.far.run(*words, options=["-o", kept, *self.executable(script)])
         partial = self.here / "far.csv.partial"
         return done, kept.read_text(), partial.read_text() if partial.exists() else None
 
     def test_whole_output_replaces_an_older_file(self):
-        for output, end, status in [
-            (WHOLE, "", 0),
-            (WHOLE, "exit 3", 3),
-            ("#cowitness 1\n#key=value\n", "", 0),
-            ("ok clocks\n1 passed, 1 failed, 0 skipped\n", "exit 4", 4),
+        for output, end, status, words in [
+            (WHOLE, "", 0, []),
+            (WHOLE, "exit 3", 3, ["bench"]),
+            (TESTED, "exit 4", 4, ["selftest"]),
+            (WHOLE + WHOLE, "", 0, ["bench", "then", "probe"]),
         ]:
-            done, kept, partial = self.keep(output, end)
+            done, kept, partial = self.keep(output, end, words)
             self.assertEqual((done.returncode, kept, partial), (status, output, None), done.stderr)
 
     def test_what_is_not_whole_stays_partial(self):
-        cut = WHOLE.splitlines(keepends=True)
-        for output, end, status in [
-            ("".join(cut[:-1]), "", 125),
-            ("".join(cut[:-2] + cut[-1:]), "", 125),
-            ("".join(cut[:-1]), "exit 1", 1),
-            (WHOLE + "more\n", "", 125),
-            (WHOLE.rstrip("\n").removesuffix("2 crc32=00000000") + "\n", "", 125),
-            ("#cowitness 1\n", "exit 1", 1),
+        cut = WHOLE[: WHOLE.index("#end")]
+        for output, end, status, words in [
+            (cut, "", 125, []),
+            (cut, "exit 1", 1, []),
+            (WHOLE.replace("pair,1", "pair,7"), "", 125, []),
+            (WHOLE, "", 125, ["bench", "then", "probe"]),
         ]:
-            done, kept, partial = self.keep(output, end)
+            done, kept, partial = self.keep(output, end, words)
             self.assertEqual((done.returncode, kept, partial), (status, "older\n", output))
-            self.assertRegex(done.stderr, r"error: far: the output is not whole; what came is in .*partial\n$")
+            self.assertRegex(done.stderr, r"error: far: the output is not whole \(.+\); what came is in .*partial\n$")
 
     def test_no_output_is_an_error(self):
         done, kept, partial = self.keep("")
         self.assertEqual((done.returncode, kept, partial), (125, "older\n", None))
         self.assertRegex(done.stderr, "error: far: no output\n$")
+
+    def test_a_link_stays_one(self):
+        (self.here / "link").symlink_to("real")
+        done = self.far.run("--version", options=["-o", self.here / "link"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue((self.here / "link").is_symlink())
+        self.assertTrue((self.here / "real").read_text().startswith("cowitness "))
+
+    def test_what_is_no_file_is_written_through(self):
+        if os.geteuid() == 0:
+            device = self.here / "null"
+            os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        else:
+            device = Path("/dev/null")
+        done = self.far.run("--version", options=["-o", device])
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        self.assertTrue(device.is_char_device())
+        self.assertFalse(Path(f"{device}.partial").exists())
+        done = self.far.run("--version", options=["-o", "/dev/stdout"])
+        self.assertEqual((done.returncode, done.stdout.split()[0]), (0, "cowitness"), done.stderr)
+        self.assertTrue(Path("/dev/stdout").is_symlink())
+
+    def test_a_directory_is_refused(self):
+        done = self.far.run(options=["-o", self.here])
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, r"\A[^\n]*error: --output .* is a directory; usage: [^\n]*\n\Z")
+        self.assertEqual(list(self.here.iterdir()), [])
+
+    def test_a_place_that_cannot_be_written(self):
+        done = self.far.run(options=["-o", "/no/such/file"])
+        self.assert_one_line(done, 125, "cannot write /no/such/file.partial: No such file or directory")
+
+    def test_a_connection_that_fails_leaves_no_file(self):
+        done = self.far.run(options=["--ssh", "-p1", "-o", self.here / "far.csv"])
+        self.assertEqual(done.returncode, 125)
+        self.assertEqual(list(self.here.iterdir()), [])
+
+
+class Executable(OnFarMachine):
+    def elf(self, machine):
+        file = self.here / "elf"
+        file.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\0" + machine.to_bytes(2, "little") + bytes(44))
+        return ["--appliance", file]
+
+    def test_one_of_the_other_cpu_is_not_sent(self):
+        here = os.uname().machine
+        other, number = ("aarch64", 183) if here == "x86_64" else ("x86_64", 62)
+        done = self.far.run(options=self.elf(number))
+        self.assert_one_line(
+            done, 125, f"far is {here}, and .*/elf is for {other}; leave --appliance away, or name one for {here}"
+        )
+
+    def test_one_that_cannot_run_there_names_what_must(self):
+        done = self.far.run(options=self.elf(243))
+        self.assert_one_line(
+            done, 125, f"far: cannot run a program from .*; it must be a program for Linux on {os.uname().machine}"
+        )
+
+    def stale(self, checkout):
+        """An executable in the checkout's place for built ones that is not what would be built."""
+        file = checkout / f"appliance/{os.uname().machine}/cowitness"
+        if file.exists():
+            self.addCleanup(file.write_bytes, file.read_bytes())
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("#!/bin/sh\necho stale\n")
+        file.chmod(0o755)
+
+    def test_what_was_built_before_is_brought_up_to_date(self):
+        self.stale(Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")))
+        done = self.far.run("--version")
+        self.assertEqual((done.returncode, done.stdout.split()[0], done.stderr), (0, "cowitness", ""))
+
+    def test_what_was_built_before_is_named_if_it_cannot_be_brought_up_to_date(self):
+        """A copy that asks for a Rust that nobody has."""
+        checkout = self.here / "checkout"
+        shutil.copytree(ROOT, checkout, ignore=shutil.ignore_patterns("target", ".git", "out", "__pycache__"))
+        manifest = checkout / "Cargo.toml"
+        manifest.write_text(manifest.read_text().replace('rust-version = "1.95"', 'rust-version = "1.999"'))
+        environment = {name: value for name, value in os.environ.items() if name != "CARGO_TARGET_DIR"}
+        command = [checkout / "scripts/remote-run", *self.far.command("--version")[1:]]
+        for has_one, status, output, pattern in [
+            (False, 125, "", "error: no executable for .*: .* is not there\n$"),
+            (True, 0, "stale\n", "cannot build it for .* now; sending what was built before, of 20[-0-9]+ [:0-9]+\n$"),
+        ]:
+            if has_one:
+                self.stale(checkout / "target")
+            done = subprocess.run(
+                command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            )
+            self.assertEqual((done.returncode, done.stdout), (status, output), done.stderr)
+            self.assertRegex(done.stderr, "no Rust 1.999 or newer")
+            self.assertRegex(done.stderr, pattern)
 
 
 class Refused(OnFarMachine):
@@ -235,7 +408,7 @@ class Stopped(OnFarMachine):
         self.assertTrue(sessions)
         for session in sessions:
             os.kill(session, signal.SIGKILL)
-        self.assert_ends(near, 125, "error: the connection to far broke: .*\n$")
+        self.assert_ends(near, 125, "error: the connection to far broke: Connection to .* closed by remote host.\n$")
 
     def test_ctrl_c(self):
         near = self.start()
@@ -258,12 +431,16 @@ class Stopped(OnFarMachine):
         self.assertEqual(done.returncode, 124, done.stderr)
         self.assertRegex(done.stderr, r"error: far: not done after 2 s; ended, what came is in .*partial\n$")
         self.assertFalse(kept.exists())
-        eventually("far machine is clean", self.far.is_clean, 10)
+        # It returns when the far side has cleaned up, but for the `sleep 1` of its last wait.
+        self.assertEqual(self.far.files(), [])
+        eventually("no process is left", lambda: not self.far.processes(), 3)
 
     def test_an_appliance_that_ignores_sigterm(self):
         done = self.far.run(options=["--timeout", "2", *self.executable("trap '' TERM; while :; do sleep 1; done")])
         self.assertEqual(done.returncode, 124, done.stderr)
-        eventually("far machine is clean", self.far.is_clean, 15)
+        self.assertEqual(self.far.files(), [])
+        # The shell in the appliance's place leaves its `sleep 1`.
+        eventually("far machine is clean", self.far.is_clean, 5)
 
 
 if __name__ == "__main__":
