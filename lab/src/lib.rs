@@ -4,7 +4,8 @@
 //! into a process. Argv becomes a request (`cli`), each input is read as framed streams
 //! that prove themselves whole (`stream`), and a command turns their rows into text
 //! (`summary`). `matrix` boots the appliance on the machines of a table (`kernels`, `guest`)
-//! and judges each by its console alone (`console`). What a record is, and what a summary
+//! and judges each by its console alone (`console`), against what it was asked (`asked`) and
+//! what its kernel's sources let expect. What a record is, and what a summary
 //! says, is defined once, in the crate `cowitness`.
 #![forbid(unsafe_code)]
 

@@ -8,6 +8,7 @@ use crate::text::sentence;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::{Record, Status};
+use cowitness::emit::survey_row::SurveyRow;
 use std::io::BufRead;
 
 /// The kind of `probe` that fork shares.
@@ -141,6 +142,12 @@ impl Findings {
                 self.probe(&probe);
                 Ok(Some((probe.kernel, probe.arch, probe.page_bytes)))
             }
+            // It predicts and reads nothing.
+            SurveyRow::NAME => {
+                let survey: SurveyRow<'_> = row.parse()?;
+                self.weigh(survey.status, Weight::of(survey.status), survey.name);
+                Ok(Some((survey.kernel, survey.arch, survey.page_bytes)))
+            }
             // Other records are checked by the reader and say nothing of this.
             _ => Ok(None),
         }
@@ -184,7 +191,7 @@ impl Findings {
     }
 
     /// Counts a row among those that say something, or those that do not.
-    fn weigh(&mut self, status: Status<'_>, weight: Weight, method: &str) {
+    fn weigh(&mut self, status: Status<'_>, weight: Weight, what: &str) {
         match weight {
             Weight::Ok => self.ok_rows += 1,
             Weight::NotApplicable => {}
@@ -196,7 +203,7 @@ impl Findings {
                     Status::Errno(name) => format!("failed: {name}"),
                     Status::Skipped(reason) => format!("skipped: {reason}"),
                 };
-                let first = || sentence(format!("{method}'s, {why}").as_bytes());
+                let first = || sentence(format!("{what}'s, {why}").as_bytes());
                 self.first_lost.get_or_insert_with(first);
             }
         }
@@ -204,11 +211,7 @@ impl Findings {
 
     fn probe(&mut self, row: &ProbeRow<'_>) {
         // An errno is an answer; evidence is needed for split pages alone.
-        let weight = match row.status {
-            Status::Ok => Weight::Ok,
-            _ => Weight::Lost,
-        };
-        self.weigh(row.status, weight, row.method);
+        self.weigh(row.status, Weight::of(row.status), row.method);
         if row.method == "none" {
             return;
         }

@@ -9,7 +9,7 @@ use crate::stream::StreamError;
 use cowitness::emit::stream::MAGIC;
 
 /// Commands that write one stream of rows.
-const FRAMED: [&str; 2] = ["bench", "probe"];
+const FRAMED: [&str; 3] = ["bench", "probe", "survey"];
 
 /// A command's output, read.
 #[derive(Clone, Debug, Default)]

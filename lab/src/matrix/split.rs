@@ -72,6 +72,16 @@ pub(super) enum Weight {
     NotApplicable,
 }
 
+impl Weight {
+    /// Of a row whose status tells all.
+    pub(super) fn of(status: Status<'_>) -> Self {
+        match status {
+            Status::Ok => Self::Ok,
+            _ => Self::Lost,
+        }
+    }
+}
+
 impl Pages<'_> {
     /// Pages that nobody looked at are not unchanged.
     pub(super) fn weight(&self) -> Weight {

@@ -46,7 +46,9 @@ fn a_guest_with_64_mib_of_memory_passes() {
     let out = temporary();
     let mut arguments = vec!["--kernel", KERNEL, "--memory=64"];
     arguments.extend(["--", "bench", "--mb=4", "--block=64K", "--repeats=1", "-q"]);
-    arguments.extend(["then", "probe", "-q", "then", "selftest"]);
+    arguments.extend([
+        "then", "probe", "-q", "then", "survey", "1", "-q", "then", "selftest",
+    ]);
     becomes(&out, &arguments, 0, "pass", "");
     let rows = fs::read_to_string(out.path().join(format!("{KERNEL}.csv"))).unwrap();
     let memory = rows.lines().find_map(|line| line.strip_prefix("#ram_kib="));
