@@ -1,11 +1,10 @@
 //! The whole program on one screen: argv becomes a request, the request text on standard
 //! output, and what went wrong an exit status with a line that says it.
 
+use crate::answer::Answer;
 use crate::cli::{self, Request};
 use crate::failure::Failure;
-use crate::report::Report;
-use crate::summary;
-use crate::{kernels, matrix};
+use crate::{kernels, matrix, report, summary};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -31,24 +30,25 @@ pub fn main(parser: lexopt::Parser) -> ExitCode {
 }
 
 fn run(parser: lexopt::Parser) -> Result<(), Failure> {
-    let done = |text| Report {
+    let done = |text| Answer {
         text,
         failure: None,
     };
     let note = |line: &str| say("note", &line);
-    let report = match cli::parse(parser)? {
+    let answer = match cli::parse(parser)? {
         Request::Help(topic) => done(cli::help(topic)),
         Request::Version => done(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))),
         Request::Summary(options) => done(summary::run(&options, &|line| say("warning", &line))?),
+        Request::Report(options) => report::run(&options, &|line| say("warning", &line))?,
         Request::Matrix(options) => matrix::run(&options, &note)?,
         Request::Kernels(options) => kernels::run(&options, &note)?,
     };
     let mut out = io::stdout().lock();
-    let written = out.write_all(report.text.as_bytes());
+    let written = out.write_all(answer.text.as_bytes());
     written
         .and_then(|()| out.flush())
         .map_err(Failure::Output)?;
-    report.failure.map_or(Ok(()), Err)
+    answer.failure.map_or(Ok(()), Err)
 }
 
 fn say(kind: &str, what: &dyn std::fmt::Display) {

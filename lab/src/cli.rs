@@ -3,10 +3,12 @@
 
 mod kernels;
 mod matrix;
+mod report;
 mod summary;
 
 pub use kernels::KernelsOptions;
 pub use matrix::MatrixOptions;
+pub use report::ReportOptions;
 pub use summary::SummaryOptions;
 
 use crate::kernels::table::{ARCHES, Arch};
@@ -30,13 +32,20 @@ struct Command {
 const PROGRAM_USAGE: &str = "usage: cowitness-lab <command> [options]";
 const PROGRAM_OPTIONS: &str = "-h, --help, -V, --version";
 
-const COMMANDS: &[Command] = &[summary::COMMAND, matrix::COMMAND, kernels::COMMAND];
+const COMMANDS: &[Command] = &[
+    summary::COMMAND,
+    report::COMMAND,
+    matrix::COMMAND,
+    kernels::COMMAND,
+];
 
 /// What argv asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// `summary` with its options.
     Summary(SummaryOptions),
+    /// `report` with its options.
+    Report(ReportOptions),
     /// `matrix` with its options.
     Matrix(MatrixOptions),
     /// `kernels` with its options.
@@ -54,6 +63,8 @@ pub enum Topic {
     Program,
     /// `summary`.
     Summary,
+    /// `report`.
+    Report,
     /// `matrix`.
     Matrix,
     /// `kernels`.

@@ -57,6 +57,9 @@ pub enum Failure {
     /// Standard output takes no more.
     #[error("cannot write to standard output: {0}")]
     Output(#[source] io::Error),
+    /// The page cannot be written down.
+    #[error("cannot make the page: {0}")]
+    Page(String),
     /// Streams of the same label, kernel and machine that were not measured alike.
     #[error(
         "mismatched settings: '{key}' is '{found}' in {place} and '{first}' in {first_place}; \
@@ -97,6 +100,7 @@ impl Failure {
         match self {
             Self::Open { .. }
             | Self::Output(_)
+            | Self::Page(_)
             | Self::Host(_)
             | Self::NotFetched { .. }
             | Self::NoHosts(_)

@@ -8,6 +8,7 @@
 //! says, is defined once, in the crate `cowitness`.
 #![forbid(unsafe_code)]
 
+pub mod answer;
 pub mod app;
 pub mod appliance;
 pub mod cli;
@@ -18,9 +19,11 @@ pub mod host;
 pub mod kernels;
 pub mod matrix;
 pub mod report;
+pub mod runs;
 pub mod scratch;
 pub mod stream;
 pub mod summary;
 
+mod input;
 mod progress;
 mod text;

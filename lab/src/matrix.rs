@@ -8,12 +8,12 @@ pub mod findings;
 pub mod outcome;
 mod table;
 
+use crate::answer::Answer;
 use crate::cli::{self, MatrixOptions};
 use crate::failure::Failure;
 use crate::host::{self, HostError, Interrupt};
 use crate::kernels::cache::Cache;
 use crate::kernels::table::{Kernel, Table};
-use crate::report::Report;
 use boot::{Booter, Image, Machine};
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ use table::Line;
 ///
 /// # Errors
 /// [`Failure`]: nothing could be run at all. What became of the machines is the report's.
-pub fn run(options: &MatrixOptions, say: &(dyn Fn(&str) + Sync)) -> Result<Report, Failure> {
+pub fn run(options: &MatrixOptions, say: &(dyn Fn(&str) + Sync)) -> Result<Answer, Failure> {
     let out = Path::new(&options.out);
     fs::create_dir_all(out).map_err(HostError::file("create", out))?;
     let lines = match &options.collect {
@@ -33,7 +33,7 @@ pub fn run(options: &MatrixOptions, say: &(dyn Fn(&str) + Sync)) -> Result<Repor
     let csv = out.join("matrix.csv");
     fs::write(&csv, table::csv(&lines)).map_err(HostError::file("write", &csv))?;
     let signal = lines.iter().find_map(|line| line.interrupted_by);
-    Ok(Report {
+    Ok(Answer {
         text: table::text(&lines),
         failure: signal.map(Failure::Signal).or_else(|| failure(&lines)),
     })

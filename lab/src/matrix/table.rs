@@ -4,7 +4,7 @@
 use super::expect::Compared;
 use super::findings::Findings;
 use super::outcome::Outcome;
-use crate::report;
+use crate::answer;
 use std::time::Duration;
 
 /// The readers whose split pages are shown, in this order.
@@ -209,7 +209,7 @@ pub(super) fn text(lines: &[Line]) -> String {
         "result",
         "s to verdict",
     ];
-    let mut text = report::table(&headings, lines.iter().map(Line::cells).collect());
+    let mut text = answer::table(&headings, lines.iter().map(Line::cells).collect());
     let told = lines
         .iter()
         .filter(|line| !line.outcome.detail().is_empty());

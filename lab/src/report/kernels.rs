@@ -1,0 +1,218 @@
+//! Machines side by side: what each reader splits and gets. Rates only of machines that are
+//! known to be real.
+
+use super::changes::{self, split};
+use super::format;
+use super::groups::groups;
+use super::verdict::machine;
+use crate::runs::Run;
+use cowitness::emit::summary::Phase;
+
+/// Whether a machine's times mean anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Real {
+    /// Nothing speaks of an emulator.
+    Yes,
+    /// It may be one: nothing tells.
+    Perhaps,
+    /// It is emulated.
+    No,
+}
+
+/// The section.
+pub struct Kernels {
+    /// Readers whose splits are shown.
+    pub methods: Vec<String>,
+    /// Questions whose answers are shown, as (kind, reader).
+    pub questions: Vec<(&'static str, &'static str)>,
+    /// A row a machine.
+    pub rows: Vec<Row>,
+    /// Whether any row has rates.
+    pub rates: bool,
+}
+
+/// One machine.
+pub struct Row {
+    pub name: String,
+    pub kernel: String,
+    pub arch: String,
+    pub pages: String,
+    pub run: &'static str,
+    pub splits: Vec<(String, &'static str)>,
+    pub answers: Vec<(String, &'static str)>,
+    /// Medians of the largest block, contiguous, in MiB/s, by pass and reader; empty if they mean
+    /// nothing.
+    pub rates: String,
+}
+
+const QUESTIONS: [(&str, &str); 4] = [
+    ("prot-none", "proc"),
+    ("prot-none", "vmread"),
+    ("hole", "proc"),
+    ("hole", "vmread"),
+];
+
+/// What a run's notes say of its machine. On aarch64 no instruction tells of an emulator; its
+/// usual board may be one, and counts as real only where no emulated machine is near.
+pub fn is_real(run: &Run, all: &[Run]) -> Real {
+    match own(run) {
+        Real::Perhaps if all.iter().all(|run| own(run) == Real::Perhaps) => Real::Perhaps,
+        Real::Perhaps => Real::No,
+        sure => sure,
+    }
+}
+
+fn own(run: &Run) -> Real {
+    let says = |key: &str, what: &str| run.note(key).is_some_and(|value| value.contains(what));
+    // CPUID's signature of QEMU without hardware acceleration.
+    if says("hypervisor", "TCGTCGTCGTCG") {
+        Real::No
+    } else if says("devicetree", "linux,dummy-virt") {
+        Real::Perhaps
+    } else {
+        Real::Yes
+    }
+}
+
+/// How a machine is called in the table.
+pub fn kind(run: &Run, all: &[Run]) -> &'static str {
+    match (own(run), is_real(run, all)) {
+        (Real::No, _) => "emulated",
+        (Real::Perhaps, _) => "may be emulated",
+        _ => "real",
+    }
+}
+
+/// `None` for one machine.
+pub fn of(runs: &[Run], names: &[String]) -> Option<Kernels> {
+    if runs.len() < 2 {
+        return None;
+    }
+    let mut methods: Vec<String> = Vec::new();
+    for method in runs.iter().flat_map(|run| changes::methods(&run.samples)) {
+        if !methods.contains(&method) {
+            methods.push(method);
+        }
+    }
+    let asked = |(kind, method): &(&'static str, &'static str)| {
+        runs.iter()
+            .any(|run| run.probes.cell(kind, "page", method).is_some())
+    };
+    let questions: Vec<_> = QUESTIONS.into_iter().filter(asked).collect();
+    let row = |(run, name): (&Run, &String)| row(run, name, runs, &methods, &questions);
+    let rows: Vec<Row> = runs.iter().zip(names).map(row).collect();
+    let rates = rows.iter().any(|row| !row.rates.is_empty());
+    Some(Kernels {
+        methods,
+        questions,
+        rows,
+        rates,
+    })
+}
+
+fn row(
+    run: &Run,
+    name: &str,
+    all: &[Run],
+    methods: &[String],
+    questions: &[(&'static str, &'static str)],
+) -> Row {
+    let share = |method: &String| {
+        let split = split(method, run.samples.iter());
+        match (split.ok + split.not_ok, split.tracked, split.split) {
+            (0, ..) => (String::new(), "unknown"),
+            (_, 0, _) => (split.percent(), "unknown"),
+            (_, _, 0) => (changes::percent(&split), "none"),
+            (_, tracked, pages) if tracked == pages => (changes::percent(&split), "all"),
+            _ => (changes::percent(&split), "some"),
+        }
+    };
+    Row {
+        name: name.to_owned(),
+        kernel: run.machine.kernel.clone(),
+        arch: run.machine.arch.clone(),
+        pages: format::bytes(run.machine.page_bytes),
+        run: kind(run, all),
+        splits: methods.iter().map(share).collect(),
+        answers: questions
+            .iter()
+            .map(|question| answer(run, question))
+            .collect(),
+        rates: if is_real(run, all) == Real::Yes {
+            rates(run)
+        } else {
+            String::new()
+        },
+    }
+}
+
+fn answer(run: &Run, (kind, method): &(&str, &str)) -> (String, &'static str) {
+    let Some(cell) = run.probes.cell(kind, "page", method) else {
+        return (String::new(), "unknown");
+    };
+    let words: Vec<String> = cell
+        .answers
+        .iter()
+        .map(|answer| answer.words(None))
+        .collect();
+    let class = match &*words[0] {
+        "read" => "read",
+        word if word.starts_with("skipped") || word.starts_with("failed") => "unknown",
+        _ => "refused",
+    };
+    (words.join(" or "), class)
+}
+
+fn rates(run: &Run) -> String {
+    let groups = groups(&run.samples);
+    let group = groups.iter().filter(|group| group.layout == "contiguous");
+    let Some(group) = group.max_by_key(|group| group.block_bytes) else {
+        return String::new();
+    };
+    let phase = |phase: Phase| {
+        let readers = group.readers().filter_map(|arm| {
+            Some(format!(
+                "{} {}",
+                arm.method(),
+                format::rate(arm.summary(phase)?.median)
+            ))
+        });
+        let readers: Vec<String> = readers.collect();
+        (!readers.is_empty()).then(|| format!("{}: {}", phase.name(), readers.join(", ")))
+    };
+    let phases: Vec<String> = Phase::BOTH.into_iter().filter_map(phase).collect();
+    phases.join("; ")
+}
+
+/// Names for the runs: the label, else the file, made different where they are not.
+pub fn names(runs: &[Run]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for run in runs {
+        let file = &run.sources[0].file;
+        let base = file.rsplit('/').next().unwrap_or(file);
+        let base = [".gz", ".csv", ".log"]
+            .iter()
+            .fold(base, |name, end| name.strip_suffix(end).unwrap_or(name));
+        let name = match &*run.machine.label {
+            "" => base.to_owned(),
+            label => crate::text::printable(label.as_bytes()),
+        };
+        let mut unique = name.clone();
+        let mut number = 2;
+        while names.contains(&unique) {
+            unique = format!("{name} ({number})");
+            number += 1;
+        }
+        names.push(unique);
+    }
+    names
+}
+
+/// A run's heading: its name and its machine.
+pub fn heading(run: &Run, name: &str, all: &[Run]) -> String {
+    let real = match kind(run, all) {
+        "real" => String::new(),
+        kind => format!(", {kind}"),
+    };
+    format!("{name}: {}{real}", machine(run))
+}
