@@ -4,7 +4,7 @@
 use crate::answer::Answer;
 use crate::cli::{self, Request};
 use crate::failure::Failure;
-use crate::{kernels, matrix, report, summary};
+use crate::{compare, kernels, matrix, report, summary};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -40,6 +40,7 @@ fn run(parser: lexopt::Parser) -> Result<(), Failure> {
         Request::Version => done(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))),
         Request::Summary(options) => done(summary::run(&options, &|line| say("warning", &line))?),
         Request::Report(options) => report::run(&options, &|line| say("warning", &line))?,
+        Request::Compare(options) => compare::run(&options, &|line| say("warning", &line))?,
         Request::Matrix(options) => matrix::run(&options, &note)?,
         Request::Kernels(options) => kernels::run(&options, &note)?,
     };

@@ -1,11 +1,13 @@
 //! From argv to the options of one command. What each command takes stands in a table;
 //! the walk through argv is lexopt's.
 
+mod compare;
 mod kernels;
 mod matrix;
 mod report;
 mod summary;
 
+pub use compare::CompareOptions;
 pub use kernels::KernelsOptions;
 pub use matrix::MatrixOptions;
 pub use report::ReportOptions;
@@ -35,6 +37,7 @@ const PROGRAM_OPTIONS: &str = "-h, --help, -V, --version";
 const COMMANDS: &[Command] = &[
     summary::COMMAND,
     report::COMMAND,
+    compare::COMMAND,
     matrix::COMMAND,
     kernels::COMMAND,
 ];
@@ -46,6 +49,8 @@ pub enum Request {
     Summary(SummaryOptions),
     /// `report` with its options.
     Report(ReportOptions),
+    /// `compare` with its options.
+    Compare(CompareOptions),
     /// `matrix` with its options.
     Matrix(MatrixOptions),
     /// `kernels` with its options.
@@ -65,6 +70,8 @@ pub enum Topic {
     Summary,
     /// `report`.
     Report,
+    /// `compare`.
+    Compare,
     /// `matrix`.
     Matrix,
     /// `kernels`.

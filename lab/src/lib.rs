@@ -12,6 +12,7 @@ pub mod answer;
 pub mod app;
 pub mod appliance;
 pub mod cli;
+pub mod compare;
 pub mod console;
 pub mod failure;
 pub mod guest;
@@ -24,6 +25,8 @@ pub mod scratch;
 pub mod stream;
 pub mod summary;
 
+mod figures;
+mod groups;
 mod input;
 mod progress;
 mod text;

@@ -5,8 +5,6 @@
 
 mod changes;
 mod environment;
-mod format;
-mod groups;
 mod kernels;
 mod semantics;
 mod throughput;
@@ -15,8 +13,10 @@ mod verdict;
 use crate::answer::Answer;
 use crate::cli::ReportOptions;
 use crate::failure::Failure;
+use crate::figures;
+use crate::groups;
 use crate::host::HostError;
-use crate::runs::{Run, Runs};
+use crate::runs::{Real, Run, Runs};
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -73,11 +73,7 @@ struct View {
 /// # Errors
 /// [`Failure`]; the first input that fails ends it, and nothing is written.
 pub fn run(options: &ReportOptions, warn: &dyn Fn(&str)) -> Result<Answer, Failure> {
-    let mut runs = Runs::read(&options.files, options.tolerance, warn)?.runs;
-    for run in &mut runs {
-        run.samples
-            .sort_unstable_by_key(cowitness::emit::summary::Sample::sort_key);
-    }
+    let runs = Runs::read(&options.files, options.tolerance, warn)?.runs;
     let page = page(&runs);
     // The template writes to a String, which takes everything.
     let html = page
@@ -141,14 +137,14 @@ impl View {
         let real = kernels::is_real(run, all);
         let throughput = throughput::Throughput::of(&groups);
         let timeless = match real {
-            kernels::Real::No if throughput.is_some() => {
+            Real::No if throughput.is_some() => {
                 "This machine is emulated, or may be: its times say nothing, and are not shown."
                     .to_owned()
             }
             _ => String::new(),
         };
         let doubt = match real {
-            kernels::Real::Perhaps => {
+            Real::Perhaps => {
                 "Nothing tells whether this machine is emulated; if it is, its times say nothing."
             }
             _ => "",
@@ -159,22 +155,16 @@ impl View {
             throughput: throughput.filter(|_| timeless.is_empty()),
             timeless,
             doubt,
-            cases: cases(run),
+            cases: if run.samples.is_empty() {
+                String::new()
+            } else {
+                run.cases()
+            },
             changes: changes::Changes::of(run, &groups),
             semantics: semantics::Semantics::of(&run.probes),
             environment: environment::Environment::of(run),
         }
     }
-}
-
-/// `180 of 180 cases ok`; empty if there is none.
-fn cases(run: &Run) -> String {
-    use cowitness::emit::summary::Outcome;
-    if run.samples.is_empty() {
-        return String::new();
-    }
-    let ok = run.samples.iter().filter(|one| one.outcome == Outcome::Ok);
-    format!("{} of {} cases ok", ok.count(), run.intended())
 }
 
 /// What stands under the title.
@@ -189,9 +179,11 @@ fn chips(runs: &[Run]) -> Vec<String> {
     let mut chips = vec![
         format!("{} / {}", run.machine.arch, model.unwrap_or_default()),
         format!("Linux {}", run.machine.kernel),
-        format!("{} pages", format::bytes(run.machine.page_bytes)),
+        format!("{} pages", figures::bytes(run.machine.page_bytes)),
     ];
-    chips.extend(Some(cases(run)).filter(|cases| !cases.is_empty()));
+    if !run.samples.is_empty() {
+        chips.push(run.cases());
+    }
     if !run.machine.label.is_empty() {
         chips.push(run.machine.label.clone());
     }

@@ -10,12 +10,14 @@ mod samples;
 pub use samples::sample;
 
 use crate::failure::Failure;
+use crate::figures::bytes;
 use crate::input;
 use crate::stream::{Note, Row, Stream, StreamError, StreamReader, Tolerance};
+use crate::text::printable;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
-use cowitness::emit::summary::Sample;
+use cowitness::emit::summary::{Outcome, Sample};
 use probes::Probes;
 use std::ffi::OsString;
 use std::io::BufRead;
@@ -31,6 +33,17 @@ pub struct Machine {
     pub arch: String,
     /// Bytes in a page.
     pub page_bytes: u64,
+}
+
+/// Whether a machine's times mean anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Real {
+    /// Nothing speaks of an emulator.
+    Yes,
+    /// It may be one: nothing tells.
+    Perhaps,
+    /// It is emulated.
+    No,
 }
 
 /// One stream of a run.
@@ -59,7 +72,7 @@ pub struct Run {
     pub machine: Machine,
     /// Its streams, in the order they were read; at least one.
     pub sources: Vec<Source>,
-    /// The cases of `bench`.
+    /// The cases of `bench`, in the order of [`Sample::sort_key`].
     pub samples: Vec<Sample>,
     /// The answers of `probe`.
     pub probes: Probes,
@@ -108,6 +121,9 @@ impl Runs {
         }
         if runs.runs.is_empty() {
             return Err(Failure::NoRows);
+        }
+        for run in &mut runs.runs {
+            run.samples.sort_unstable_by_key(Sample::sort_key);
         }
         Ok(runs)
     }
@@ -167,6 +183,17 @@ impl Runs {
     }
 }
 
+impl Machine {
+    /// `Linux 6.18.44 (x86_64, 4 KiB pages)`, on one line.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Self { kernel, arch, .. } = self;
+        let pages = bytes(self.page_bytes);
+        let words = format!("Linux {kernel} ({arch}, {pages} pages)");
+        printable(words.as_bytes())
+    }
+}
+
 impl Source {
     /// The same rows of the same moment.
     fn is_same(&self, other: &Self) -> bool {
@@ -202,6 +229,28 @@ impl Run {
     #[must_use]
     pub fn note(&self, key: &str) -> Option<&str> {
         notes::value(&self.sources[0].notes, key)
+    }
+
+    /// What its notes say of its machine. On aarch64 no instruction tells of an emulator, and
+    /// the usual board of emulators is that of virtual machines, too.
+    #[must_use]
+    pub fn real(&self) -> Real {
+        let says = |key, what| self.note(key).is_some_and(|value| value.contains(what));
+        // CPUID's signature of QEMU without hardware acceleration.
+        if says("hypervisor", "TCGTCGTCGTCG") {
+            Real::No
+        } else if says("devicetree", "linux,dummy-virt") {
+            Real::Perhaps
+        } else {
+            Real::Yes
+        }
+    }
+
+    /// `180 of 180 cases ok`.
+    #[must_use]
+    pub fn cases(&self) -> String {
+        let ok = self.samples.iter().filter(|one| one.outcome == Outcome::Ok);
+        format!("{} of {} cases ok", ok.count(), self.intended())
     }
 
     /// Whether a stream of it is cut.

@@ -1,7 +1,7 @@
 //! What reading changed: pages split by each reader, and what the target then pays.
 
-use super::format;
-use super::groups::{Arm, CEILING, Group};
+use crate::figures;
+use crate::groups::{Arm, Group, methods, percent, split};
 use crate::matrix::findings::Split;
 use crate::runs::Run;
 use cowitness::emit::summary::{Outcome, Sample};
@@ -52,34 +52,6 @@ pub struct Write {
     pub class: &'static str,
 }
 
-/// What the cases of one reader have split together.
-pub fn split<'s>(method: &str, samples: impl Iterator<Item = &'s Sample>) -> Split {
-    let mut split = Split {
-        method: method.to_owned(),
-        ..Split::default()
-    };
-    for one in samples.filter(|one| one.method.as_str() == method) {
-        match (one.outcome, one.tracked_pages, one.split_pages) {
-            (Outcome::Ok, Some(tracked), Some(pages)) => {
-                split.ok += 1;
-                split.tracked = split.tracked.saturating_add(tracked);
-                split.split = split.split.saturating_add(pages);
-            }
-            _ => split.not_ok += 1,
-        }
-    }
-    split
-}
-
-/// The readers of a run, the copy within one process left out: it reads nobody.
-pub fn methods(samples: &[Sample]) -> Vec<String> {
-    let mut keys: Vec<_> = samples.iter().map(Sample::method_key).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    let names = keys.iter().map(|(_, name)| name.as_str().to_owned());
-    names.filter(|name| name != CEILING).collect()
-}
-
 impl Changes {
     /// Of a run and its sorted groups; `None` if it has no case.
     pub fn of(run: &Run, groups: &[Group<'_>]) -> Option<Self> {
@@ -125,19 +97,10 @@ impl Cell {
         };
         Self {
             percent,
-            width: format::place(split.split, split.tracked),
+            width: figures::place(split.split, split.tracked),
             pages: format!("{} of {} pages", split.split, split.tracked),
             class,
         }
-    }
-}
-
-/// As [`Split::percent`], with the sign at the figure.
-pub fn percent(split: &Split) -> String {
-    let text = split.percent();
-    match text.split_once(" (") {
-        Some((figure, lost)) => format!("{figure} % ({lost}"),
-        None => format!("{text} %"),
     }
 }
 
@@ -187,7 +150,7 @@ fn writes(groups: &[Group<'_>]) -> Vec<Write> {
         median: summary.median,
         p25: summary.p25,
         p75: summary.p75,
-        width: format::place(summary.median, most),
+        width: figures::place(summary.median, most),
         class: super::throughput::class(method),
     };
     found.into_iter().map(write).collect()

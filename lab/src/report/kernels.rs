@@ -1,23 +1,10 @@
 //! Machines side by side: what each reader splits and gets. Rates only of machines that are
 //! known to be real.
 
-use super::changes::{self, split};
-use super::format;
-use super::groups::groups;
-use super::verdict::machine;
-use crate::runs::Run;
+use crate::figures;
+use crate::groups::{groups, methods as readers, percent, split};
+use crate::runs::{Real, Run};
 use cowitness::emit::summary::Phase;
-
-/// Whether a machine's times mean anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Real {
-    /// Nothing speaks of an emulator.
-    Yes,
-    /// It may be one: nothing tells.
-    Perhaps,
-    /// It is emulated.
-    No,
-}
 
 /// The section.
 pub struct Kernels {
@@ -52,31 +39,19 @@ const QUESTIONS: [(&str, &str); 4] = [
     ("hole", "vmread"),
 ];
 
-/// What a run's notes say of its machine. On aarch64 no instruction tells of an emulator; its
-/// usual board may be one, and counts as real only where no emulated machine is near.
+/// Whether a run's times are shown: what may be emulated counts as real only where no other
+/// machine is near.
 pub fn is_real(run: &Run, all: &[Run]) -> Real {
-    match own(run) {
-        Real::Perhaps if all.iter().all(|run| own(run) == Real::Perhaps) => Real::Perhaps,
+    match run.real() {
+        Real::Perhaps if all.iter().all(|run| run.real() == Real::Perhaps) => Real::Perhaps,
         Real::Perhaps => Real::No,
         sure => sure,
     }
 }
 
-fn own(run: &Run) -> Real {
-    let says = |key: &str, what: &str| run.note(key).is_some_and(|value| value.contains(what));
-    // CPUID's signature of QEMU without hardware acceleration.
-    if says("hypervisor", "TCGTCGTCGTCG") {
-        Real::No
-    } else if says("devicetree", "linux,dummy-virt") {
-        Real::Perhaps
-    } else {
-        Real::Yes
-    }
-}
-
 /// How a machine is called in the table.
 pub fn kind(run: &Run, all: &[Run]) -> &'static str {
-    match (own(run), is_real(run, all)) {
+    match (run.real(), is_real(run, all)) {
         (Real::No, _) => "emulated",
         (Real::Perhaps, _) => "may be emulated",
         _ => "real",
@@ -89,7 +64,7 @@ pub fn of(runs: &[Run], names: &[String]) -> Option<Kernels> {
         return None;
     }
     let mut methods: Vec<String> = Vec::new();
-    for method in runs.iter().flat_map(|run| changes::methods(&run.samples)) {
+    for method in runs.iter().flat_map(|run| readers(&run.samples)) {
         if !methods.contains(&method) {
             methods.push(method);
         }
@@ -122,16 +97,16 @@ fn row(
         match (split.ok + split.not_ok, split.tracked, split.split) {
             (0, ..) => (String::new(), "unknown"),
             (_, 0, _) => (split.percent(), "unknown"),
-            (_, _, 0) => (changes::percent(&split), "none"),
-            (_, tracked, pages) if tracked == pages => (changes::percent(&split), "all"),
-            _ => (changes::percent(&split), "some"),
+            (_, _, 0) => (percent(&split), "none"),
+            (_, tracked, pages) if tracked == pages => (percent(&split), "all"),
+            _ => (percent(&split), "some"),
         }
     };
     Row {
         name: name.to_owned(),
         kernel: run.machine.kernel.clone(),
         arch: run.machine.arch.clone(),
-        pages: format::bytes(run.machine.page_bytes),
+        pages: figures::bytes(run.machine.page_bytes),
         run: kind(run, all),
         splits: methods.iter().map(share).collect(),
         answers: questions
@@ -174,7 +149,7 @@ fn rates(run: &Run) -> String {
             Some(format!(
                 "{} {}",
                 arm.method(),
-                format::rate(arm.summary(phase)?.median)
+                figures::rate(arm.summary(phase)?.median)
             ))
         });
         let readers: Vec<String> = readers.collect();
@@ -214,5 +189,5 @@ pub fn heading(run: &Run, name: &str, all: &[Run]) -> String {
         "real" => String::new(),
         kind => format!(", {kind}"),
     };
-    format!("{name}: {}{real}", machine(run))
+    format!("{name}: {}{real}", run.machine.words())
 }

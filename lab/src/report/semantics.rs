@@ -161,8 +161,8 @@ impl Cell {
 fn text(answer: &Answer) -> String {
     match &answer.gave {
         _ if answer.content == "wrong" => "wrong bytes".to_owned(),
-        Gave::All(bytes) => format!("{} read", super::format::bytes(*bytes)),
-        Gave::Part(bytes, errno) => format!("{}, {errno}", super::format::bytes(*bytes)),
+        Gave::All(bytes) => format!("{} read", crate::figures::bytes(*bytes)),
+        Gave::Part(bytes, errno) => format!("{}, {errno}", crate::figures::bytes(*bytes)),
         _ => answer.words(None),
     }
 }

@@ -1,7 +1,7 @@
 //! How fast: bars of the medians, and the exact table beneath.
 
-use super::format;
-use super::groups::{Arm, CEILING, Group, compare};
+use crate::figures;
+use crate::groups::{Arm, CEILING, Group, compare};
 use cowitness::emit::summary::Phase;
 use cowitness::stats::Summary;
 
@@ -110,7 +110,7 @@ impl Throughput {
         let table = table(groups);
         let arms = groups.iter().flat_map(|group| &group.arms);
         let ends = arms.flat_map(|arm| Phase::BOTH.map(|phase| arm.summary(phase)));
-        let end = format::round_up(ends.flatten().map(|summary| summary.max).max()?);
+        let end = figures::round_up(ends.flatten().map(|summary| summary.max).max()?);
         let mut layouts: Vec<String> = Vec::new();
         for group in groups {
             if !layouts.contains(&group.layout) {
@@ -136,8 +136,8 @@ fn chart(groups: &[Group<'_>], layout: &str, phase: Phase, end: u64) -> Option<C
         .filter_map(|group| block(group, phase, end))
         .collect();
     let tick = |quarter: u64| Tick {
-        at: format::place(quarter, 4),
-        label: format::rate(end / 4 * quarter),
+        at: figures::place(quarter, 4),
+        label: figures::rate(end / 4 * quarter),
         anchor: anchor(quarter * 25),
     };
     (!blocks.is_empty()).then(|| Chart {
@@ -165,8 +165,8 @@ fn block(group: &Group<'_>, phase: Phase, end: u64) -> Option<Block> {
         .arm(CEILING)
         .and_then(|arm| arm.summary(phase))
         .map(|summary| Tick {
-            at: format::place(summary.median, end),
-            label: format!("{CEILING} {} MiB/s", format::rate(summary.median)),
+            at: figures::place(summary.median, end),
+            label: format!("{CEILING} {} MiB/s", figures::rate(summary.median)),
             anchor: anchor(summary.median.saturating_mul(100) / end.max(1)),
         });
     let mut readers = group.readers();
@@ -186,7 +186,7 @@ fn block(group: &Group<'_>, phase: Phase, end: u64) -> Option<Block> {
 fn bar(arm: Arm<'_>, phase: Phase, end: u64) -> Option<Bar> {
     let rates = arm.rates(phase);
     let summary = Summary::new(&mut rates.clone())?;
-    let at = |rate| format::place(rate, end);
+    let at = |rate| figures::place(rate, end);
     let (dots, bins) = if rates.len() <= DOTS_MAX {
         (dots(&rates, end), Vec::new())
     } else {
@@ -195,7 +195,7 @@ fn bar(arm: Arm<'_>, phase: Phase, end: u64) -> Option<Bar> {
     Some(Bar {
         method: arm.method().to_owned(),
         class: class(arm.method()),
-        median: format::rate(summary.median),
+        median: figures::rate(summary.median),
         width: at(summary.median),
         p25: at(summary.p25),
         p75: at(summary.p75),
@@ -208,7 +208,7 @@ fn dots(rates: &[u64], end: u64) -> Vec<Dot> {
     const ROWS: u32 = 3;
     let rows = (0..ROWS).cycle();
     let dot = |(rate, row): (&u64, u32)| Dot {
-        x: format::place(*rate, end),
+        x: figures::place(*rate, end),
         y: 21 + 3 * row,
     };
     rates.iter().zip(rows).map(dot).collect()
@@ -225,8 +225,8 @@ fn bins(rates: &[u64], end: u64) -> Vec<Bin> {
     let most = counts.iter().copied().max().unwrap_or(1).max(1);
     let filled = counts.iter().enumerate().filter(|(_, count)| **count > 0);
     let bin = |(index, count): (usize, &u64)| Bin {
-        x: format::place(index as u64, BINS as u64),
-        width: format::place(1, BINS as u64),
+        x: figures::place(index as u64, BINS as u64),
+        width: figures::place(1, BINS as u64),
         opacity: format!("0.{:02}", 15 + 84 * count / most),
     };
     filled.map(bin).collect()
@@ -263,7 +263,7 @@ fn line(group: &Group<'_>, arm: Arm<'_>, phase: Phase, found: &Summary) -> Line 
         phase: phase.name(),
         method: arm.method().to_owned(),
         n: found.n,
-        rates: rates.map(format::rate),
+        rates: rates.map(figures::rate),
         outliers: found.outliers,
     }
 }

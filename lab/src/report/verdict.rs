@@ -1,11 +1,10 @@
 //! The verdict: what the data say, in a sentence or two.
 
-use super::changes::{methods, split};
-use super::format;
-use super::groups::{Arm, Comparison, Group, compare, groups};
-use super::kernels::{Real, is_real};
+use super::kernels::is_real;
+use crate::figures;
+use crate::groups::{Arm, Comparison, Group, compare, groups, methods, percent, split};
 use crate::matrix::findings::Split;
-use crate::runs::Run;
+use crate::runs::{Real, Run};
 use cowitness::emit::summary::Phase;
 
 /// The first section.
@@ -53,13 +52,6 @@ pub fn of(runs: &[Run]) -> Verdict {
     Verdict { sentences, figures }
 }
 
-/// `Linux 6.18.44 (x86_64, 4 KiB pages)`.
-pub fn machine(run: &Run) -> String {
-    let machine = &run.machine;
-    let pages = format::bytes(machine.page_bytes);
-    format!("Linux {} ({}, {pages} pages)", machine.kernel, machine.arch)
-}
-
 /// What readers split, a sentence for each set of machines that agree.
 fn splits(runs: &[Run]) -> Vec<String> {
     let mut said: Vec<(String, Vec<&Run>)> = Vec::new();
@@ -75,7 +67,7 @@ fn splits(runs: &[Run]) -> Vec<String> {
 }
 
 fn places(runs: &[&Run]) -> String {
-    let mut names: Vec<String> = runs.iter().map(|run| machine(run)).collect();
+    let mut names: Vec<String> = runs.iter().map(|run| run.machine.words()).collect();
     names.dedup();
     if names.len() > 2 {
         let mut kernels: Vec<&str> = runs.iter().map(|run| &*run.machine.kernel).collect();
@@ -83,7 +75,7 @@ fn places(runs: &[&Run]) -> String {
         let ends = [kernels[0], kernels[kernels.len() - 1]];
         return format!("{} machines, Linux {} to {}", runs.len(), ends[0], ends[1]);
     }
-    format::list(&names)
+    figures::list(&names)
 }
 
 fn split_words(run: &Run) -> String {
@@ -100,7 +92,7 @@ fn split_words(run: &Run) -> String {
         }
     }
     let clause = |(words, methods): &(String, Vec<String>)| {
-        format!("reading with {} {words}", format::list(methods))
+        format!("reading with {} {words}", figures::list(methods))
     };
     kinds.iter().map(clause).collect::<Vec<_>>().join("; ")
 }
@@ -116,10 +108,7 @@ fn share_words(split: &Split) -> String {
         (tracked, pages) if tracked == pages => {
             "gave the target a copy of its own of every page that fork had shared".to_owned()
         }
-        _ => format!(
-            "split {} of the shared pages",
-            super::changes::percent(split)
-        ),
+        _ => format!("split {} of the shared pages", percent(split)),
     };
     words + &lost
 }
@@ -130,7 +119,7 @@ fn shares(run: &Run) -> Vec<Figure> {
     let figure = |method: &String| {
         let split = split(method, run.samples.iter());
         Figure {
-            value: super::changes::percent(&split),
+            value: percent(&split),
             about: format!("of shared pages split by {method}"),
         }
     };
@@ -151,7 +140,7 @@ fn headline<'g, 's>(groups: &'g [Group<'s>]) -> Option<(&'g Group<'s>, Found<'s>
             .arms
             .iter()
             .copied()
-            .filter(|arm| arm.method() != super::groups::CEILING);
+            .filter(|arm| arm.method() != crate::groups::CEILING);
         Some((readers.next()?, readers.next()?))
     };
     let contiguous = groups.iter().filter(|group| group.layout == "contiguous");
@@ -174,7 +163,7 @@ fn speed(run: &Run, group: &Group<'_>, found: &Found<'_>, several: bool) -> Opti
         let Comparison { winner, loser, .. } = found;
         match (found.resolved, found.interval) {
             (true, _) => {
-                let times = format::ratio(found.median_ppm);
+                let times = figures::ratio(found.median_ppm);
                 format!("{winner} was {times} times as fast as {loser} for {read}")
             }
             (_, Some(_)) => {
@@ -185,7 +174,7 @@ fn speed(run: &Run, group: &Group<'_>, found: &Found<'_>, several: bool) -> Opti
     };
     let clauses: Vec<String> = found.iter().map(clause).collect();
     let place = if several {
-        format!(" on {}", machine(run))
+        format!(" on {}", run.machine.words())
     } else {
         String::new()
     };
@@ -205,7 +194,7 @@ fn figure(group: &Group<'_>, phase: Phase, found: &Comparison<'_>) -> Option<Fig
         Phase::Warm => "warm read",
     };
     found.resolved.then(|| Figure {
-        value: format::gain(found.median_ppm),
+        value: figures::gain(found.median_ppm),
         about: format!(
             "faster {read} with {} at {}, {}",
             found.winner,
@@ -226,12 +215,12 @@ fn answers(runs: &[Run]) -> String {
     if said.is_empty() {
         return format!(
             "No case of bench and no answer of probe about PROT_NONE on {}.",
-            machine(run)
+            run.machine.words()
         );
     }
     format!(
         "On {}, a page that is PROT_NONE gives: {}.",
-        machine(run),
-        format::list(&said)
+        run.machine.words(),
+        figures::list(&said)
     )
 }

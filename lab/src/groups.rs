@@ -1,7 +1,8 @@
 //! Cases put together: those of one layout and block are a group, those of one reader in it
 //! an arm.
 
-use super::format;
+use crate::figures;
+use crate::matrix::findings::Split;
 use cowitness::emit::summary::{Outcome, Phase, SCRATCH_PER_SAMPLE, Sample, paired};
 use cowitness::stats::{Direction, Interval, Summary, mib_s_centi};
 
@@ -54,9 +55,14 @@ pub fn layout(sample: &Sample) -> String {
 }
 
 impl Group<'_> {
+    /// Whether it is of the same layout and block.
+    pub fn is_like(&self, other: &Group<'_>) -> bool {
+        self.layout == other.layout && self.block_bytes == other.block_bytes
+    }
+
     /// `256 KiB`.
     pub fn block(&self) -> String {
-        format::bytes(self.block_bytes)
+        figures::bytes(self.block_bytes)
     }
 
     /// The arms that are readers.
@@ -105,6 +111,43 @@ impl<'s> Arm<'s> {
     }
 }
 
+/// What the cases of one reader have split together.
+pub fn split<'s>(method: &str, samples: impl Iterator<Item = &'s Sample>) -> Split {
+    let mut split = Split {
+        method: method.to_owned(),
+        ..Split::default()
+    };
+    for one in samples.filter(|one| one.method.as_str() == method) {
+        match (one.outcome, one.tracked_pages, one.split_pages) {
+            (Outcome::Ok, Some(tracked), Some(pages)) => {
+                split.ok += 1;
+                split.tracked = split.tracked.saturating_add(tracked);
+                split.split = split.split.saturating_add(pages);
+            }
+            _ => split.not_ok += 1,
+        }
+    }
+    split
+}
+
+/// The readers of a run, the copy within one process left out: it reads nobody.
+pub fn methods(samples: &[Sample]) -> Vec<String> {
+    let mut keys: Vec<_> = samples.iter().map(Sample::method_key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let names = keys.iter().map(|(_, name)| name.as_str().to_owned());
+    names.filter(|name| name != CEILING).collect()
+}
+
+/// As [`Split::percent`], with the sign at the figure.
+pub fn percent(split: &Split) -> String {
+    let text = split.percent();
+    match text.split_once(" (") {
+        Some((figure, lost)) => format!("{figure} % ({lost}"),
+        None => format!("{text} %"),
+    }
+}
+
 /// Two readers, told from the faster side.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparison<'s> {
@@ -144,9 +187,9 @@ impl Comparison<'_> {
     /// One line, as the summary says it.
     pub fn words(&self) -> String {
         let Self { winner, loser, .. } = self;
-        let times = format::ratio(self.median_ppm);
+        let times = figures::ratio(self.median_ppm);
         let interval = self.interval.map(|interval| {
-            let ends = [interval.low_ppm, interval.high_ppm].map(format::ratio);
+            let ends = [interval.low_ppm, interval.high_ppm].map(figures::ratio);
             format!("[{}, {}]", ends[0], ends[1])
         });
         match interval {
