@@ -43,14 +43,13 @@ pub fn place(part: u64, whole: u64) -> String {
     format!("{}.{:02}%", centi / 100, centi % 100)
 }
 
-/// The least of 1, 2, 2.5, 4, 5, 8 times a power of ten that is not below `value`; each of
-/// them in four equal parts has round ends.
+/// The end of an axis: round, not below `value`, and round in four equal parts, too.
 pub fn round_up(value: u64) -> u64 {
     let mut power = 1_u64;
     while power.saturating_mul(10) < value {
         power = power.saturating_mul(10);
     }
-    let steps = [10, 20, 25, 40, 50, 80, 100];
+    let steps = [10, 12, 16, 20, 24, 28, 32, 40, 48, 60, 80, 100];
     let step = steps
         .iter()
         .map(|step| (power / 10).max(1).saturating_mul(*step));
@@ -104,9 +103,10 @@ mod tests {
         for (value, end) in [
             (1, 10),
             (812_900, 1_000_000),
+            (1_217_600, 1_600_000),
             (770_000, 800_000),
             (200, 200),
-            (201, 250),
+            (201, 240),
         ] {
             assert_eq!(round_up(value), end, "{value}");
         }
