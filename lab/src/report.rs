@@ -176,8 +176,9 @@ fn chips(runs: &[Run]) -> Vec<String> {
         .note("cpu_model")
         .filter(|model| !model.starts_with("unknown"));
     let model = model.map(|model| crate::text::printable(model.as_bytes()));
+    let cpu = [Some(run.machine.arch.clone()), model];
     let mut chips = vec![
-        format!("{} / {}", run.machine.arch, model.unwrap_or_default()),
+        cpu.into_iter().flatten().collect::<Vec<_>>().join(" / "),
         format!("Linux {}", run.machine.kernel),
         format!("{} pages", figures::bytes(run.machine.page_bytes)),
     ];
