@@ -16,7 +16,7 @@ use crate::groups::{Arm, Group, groups};
 use crate::runs::{Real, Run, Runs};
 use crate::stream::Tolerance;
 use cowitness::emit::summary::Phase;
-use ratio::{Ratio, Verdict};
+use ratio::{Noise, Ratio, Verdict};
 use semantics::Semantics;
 use std::ffi::OsString;
 
@@ -34,8 +34,7 @@ struct Found {
     lines: Vec<Line>,
     /// What only one side has.
     single: Vec<String>,
-    /// Within so many per cent, rates are the same.
-    noise: u64,
+    noise: Noise,
 }
 
 /// Compares the two inputs. `warn` is told, a line each, what was taken although it is not
@@ -97,7 +96,7 @@ impl Found {
     fn of(a: &Run, b: &Run, timed: bool, noise: Option<u64>) -> Self {
         let (first, second) = (groups(&a.samples), groups(&b.samples));
         let mut found = Self {
-            noise: noise.unwrap_or_else(|| noise::percent(&first, &second)),
+            noise: noise::of(&first, &second, noise),
             ..Self::default()
         };
         for group in &first {
@@ -191,9 +190,10 @@ impl Found {
                 .filter(|line| line.ratio.verdict(noise) == verdict);
             format!("{} {}", lines.count(), verdict.word())
         });
+        let Noise { least, most } = noise;
         format!(
-            "\nRates: ratio of medians, with an interval of at least 95 % confidence\n{}\n{}; faster and \
-             slower are beyond {noise} %, with all of the interval\n",
+            "\nRates: ratio of medians, with an interval of at least 95 % confidence\n{}\n{}; faster \
+             and slower are beyond {most} %, same is within {least} %, with all of the interval\n",
             answer::table(&headings, rows),
             counts.join(", ")
         )
@@ -234,7 +234,7 @@ fn line(group: &Group<'_>, a: Arm<'_>, b: Arm<'_>, phase: Phase) -> Option<Line>
 }
 
 impl Line {
-    fn cells(&self, noise: u64) -> Vec<String> {
+    fn cells(&self, noise: Noise) -> Vec<String> {
         let interval = self.ratio.interval_ppm.map_or_else(
             || "too few cases".to_owned(),
             |(low, high)| format!("[{}, {}]", figures::ratio(low), figures::ratio(high)),

@@ -195,7 +195,7 @@ fn chips(runs: &[Run]) -> Vec<String> {
 fn policy() -> String {
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
     format!(
-        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; base-uri 'none'; form-action 'none'",
         hash(STYLE),
         hash(SCRIPT)
     )

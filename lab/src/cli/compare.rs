@@ -25,7 +25,7 @@ pub struct CompareOptions {
     pub files: [OsString; 2],
     /// A change of rate by more per cent is a failure; `None`: none is.
     pub threshold_percent: Option<u64>,
-    /// Within so many per cent, rates are the same; `None`: what the rows themselves tell.
+    /// What two starts may differ by; `None`: what the rows themselves tell.
     pub noise_percent: Option<u64>,
     /// Whether sides that were not measured alike are compared.
     pub allow_mismatch: bool,
@@ -49,7 +49,7 @@ fn parse(parser: &mut Parser) -> Result<Request, UsageError> {
                 options.threshold_percent = Some(percent(parser, "--threshold")?);
             }
             Word::Other(Arg::Long("noise")) => {
-                options.noise_percent = Some(percent(parser, "--noise")?)
+                options.noise_percent = Some(percent(parser, "--noise")?);
             }
             Word::Other(Arg::Long("allow-mismatch")) => options.allow_mismatch = true,
             Word::Other(Arg::Long("partial")) => options.tolerance = Tolerance::Partial,

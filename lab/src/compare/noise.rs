@@ -6,17 +6,22 @@
 //! side vary by from their slowest to their fastest case, and never less than what starts
 //! differ by on a quiet machine. `scripts/compare-null` puts it to the test.
 
+use super::ratio::Noise;
 use crate::groups::Group;
 use cowitness::emit::summary::Phase;
 use cowitness::stats::Sorted;
 
 /// What starts differ by on a quiet machine, per cent: they get other frames.
-pub(super) const LEAST_PERCENT: u64 = 10;
+const LEAST_PERCENT: u64 = 10;
 
-/// The noise of comparing two sides, in whole per cent, rounded up.
-pub(super) fn percent(a: &[Group<'_>], b: &[Group<'_>]) -> u64 {
+/// The noise of comparing two sides, rounded up; `given` takes the place of all that is found.
+pub(super) fn of(a: &[Group<'_>], b: &[Group<'_>], given: Option<u64>) -> Noise {
     let own = [a, b].into_iter().filter_map(restlessness).max();
-    own.unwrap_or(0).max(LEAST_PERCENT)
+    let least = given.unwrap_or(LEAST_PERCENT);
+    Noise {
+        least,
+        most: given.or(own).unwrap_or(0).max(least),
+    }
 }
 
 /// What nine in ten settings of one side vary by; `None` if it has no rate.

@@ -21,7 +21,7 @@ pub enum Verdict {
     Faster,
     /// B is slower, beyond the noise.
     Slower,
-    /// Any difference is within the noise.
+    /// Any difference is within what starts differ by on a quiet machine.
     Same,
     /// The data do not tell.
     Unresolved,
@@ -41,6 +41,15 @@ impl Verdict {
             Self::Unresolved => "unresolved",
         }
     }
+}
+
+/// What two starts of the same program may differ by, in per cent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Noise {
+    /// On a quiet machine: within it, rates are the same.
+    pub least: u64,
+    /// On these machines as they were: a rate is another only beyond it.
+    pub most: u64,
 }
 
 /// B over A, in parts per million.
@@ -67,9 +76,9 @@ impl Ratio {
         })
     }
 
-    /// What it comes to, if two starts of the same program may differ by `noise_percent`.
+    /// What it comes to, given what counts as noise.
     #[must_use]
-    pub fn verdict(&self, noise_percent: u64) -> Verdict {
+    pub fn verdict(&self, noise: Noise) -> Verdict {
         let Some((low, high)) = self.interval_ppm.filter(|_| !self.identical) else {
             return if self.identical {
                 Verdict::Same
@@ -77,11 +86,12 @@ impl Ratio {
                 Verdict::Unresolved
             };
         };
-        if is_above(low, noise_percent) {
+        let Noise { least, most } = noise;
+        if is_above(low, most) {
             Verdict::Faster
-        } else if is_below(high, noise_percent) {
+        } else if is_below(high, most) {
             Verdict::Slower
-        } else if !is_above(high, noise_percent) && !is_below(low, noise_percent) {
+        } else if !is_above(high, least) && !is_below(low, least) {
             Verdict::Same
         } else {
             Verdict::Unresolved
@@ -168,7 +178,11 @@ mod tests {
         }
     }
 
-    fn verdict(a: &[u64], b: &[u64], noise: u64) -> Verdict {
+    fn verdict(a: &[u64], b: &[u64], percent: u64) -> Verdict {
+        let noise = Noise {
+            least: percent,
+            most: percent,
+        };
         Ratio::of(&mut a.to_vec(), &mut b.to_vec())
             .unwrap()
             .verdict(noise)
@@ -187,6 +201,17 @@ mod tests {
         assert_eq!(verdict(&a[..6], &times(500)[..6], 10), Verdict::Unresolved);
         let wide: Vec<u64> = (1..11).map(|value| value * 100).collect();
         assert_eq!(verdict(&wide, &wide, 0), Verdict::Same);
+    }
+
+    /// On a restless machine nothing is told apart, and nothing is called the same either.
+    #[test]
+    fn noise_is_no_sameness() {
+        let a: Vec<u64> = (1000..1010).collect();
+        let b: Vec<u64> = a.iter().map(|a| a * 13 / 10).collect();
+        let ratio = Ratio::of(&mut a.clone(), &mut b.clone()).unwrap();
+        let noise = |most| Noise { least: 10, most };
+        assert_eq!(ratio.verdict(noise(20)), Verdict::Faster);
+        assert_eq!(ratio.verdict(noise(50)), Verdict::Unresolved);
     }
 
     #[test]
