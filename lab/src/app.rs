@@ -35,12 +35,13 @@ fn run(parser: lexopt::Parser) -> Result<(), Failure> {
         failure: None,
     };
     let note = |line: &str| say("note", &line);
+    let warn = |line: &str| say("warning", &line);
     let answer = match cli::parse(parser)? {
         Request::Help(topic) => done(cli::help(topic)),
         Request::Version => done(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))),
-        Request::Summary(options) => done(summary::run(&options, &|line| say("warning", &line))?),
-        Request::Report(options) => report::run(&options, &|line| say("warning", &line))?,
-        Request::Compare(options) => compare::run(&options, &|line| say("warning", &line))?,
+        Request::Summary(options) => done(summary::run(&options, terminal_width(), &warn)?),
+        Request::Report(options) => report::run(&options, &warn)?,
+        Request::Compare(options) => compare::run(&options, &warn)?,
         Request::Matrix(options) => matrix::run(&options, &note)?,
         Request::Kernels(options) => kernels::run(&options, &note)?,
     };
@@ -50,6 +51,13 @@ fn run(parser: lexopt::Parser) -> Result<(), Failure> {
         .and_then(|()| out.flush())
         .map_err(Failure::Output)?;
     answer.failure.map_or(Ok(()), Err)
+}
+
+/// Columns of the terminal that standard output is, if it is one.
+fn terminal_width() -> Option<usize> {
+    let terminal = console::Term::stdout();
+    let (_, columns) = terminal.size_checked().filter(|_| terminal.is_term())?;
+    Some(usize::from(columns)).filter(|columns| *columns > 0)
 }
 
 fn say(kind: &str, what: &dyn std::fmt::Display) {

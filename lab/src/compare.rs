@@ -193,9 +193,10 @@ impl Found {
         let Noise { least, most } = noise;
         format!(
             "\nRates: ratio of medians, with an interval of at least 95 % confidence\n{}\n{}; faster \
-             and slower are beyond {most} %, same is within {least} %, with all of the interval\n",
+             and slower are beyond {most} %, same is within {least} %, with all of the interval\n{}",
             answer::table(&headings, rows),
-            counts.join(", ")
+            counts.join(", "),
+            restless(noise)
         )
     }
 
@@ -215,6 +216,14 @@ impl Found {
             beyond: threshold.map_or_else(String::new, |percent| format!(" beyond {percent} %")),
         })
     }
+}
+
+/// Why little is told apart.
+fn restless(noise: Noise) -> &'static str {
+    if noise.most <= 3 * noise.least {
+        return "";
+    }
+    "Identical cases of one side vary that much: measured on a quieter machine, more is told apart\n"
 }
 
 fn line(group: &Group<'_>, a: Arm<'_>, b: Arm<'_>, phase: Phase) -> Option<Line> {

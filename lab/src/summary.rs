@@ -2,6 +2,7 @@
 //!
 //! Nothing is said before every input has proved itself whole.
 
+mod fit;
 mod pool;
 
 use crate::cli::SummaryOptions;
@@ -16,11 +17,15 @@ use std::io::BufRead;
 
 /// Reads all inputs and gives the summary of their rows of `bench`; streams of other records
 /// are checked and passed over. `warn` is told, a line each, what was taken
-/// although it is not whole.
+/// although it is not whole. `width` is that of the terminal, if the text goes to one.
 ///
 /// # Errors
 /// [`Failure`]; the first input that fails ends it.
-pub fn run(options: &SummaryOptions, warn: &dyn Fn(&str)) -> Result<String, Failure> {
+pub fn run(
+    options: &SummaryOptions,
+    width: Option<usize>,
+    warn: &dyn Fn(&str),
+) -> Result<String, Failure> {
     let mut pools = Pools::default();
     // The first stream of another record, for the case that there is none of bench.
     let mut other = None;
@@ -38,10 +43,11 @@ pub fn run(options: &SummaryOptions, warn: &dyn Fn(&str)) -> Result<String, Fail
             }
         }
     }
-    match (pools.summarise(), other) {
-        (Err(Failure::NoRows), Some(other)) => Err(other.into()),
-        (summary, _) => summary,
-    }
+    let text = match (pools.summarise(), other) {
+        (Err(Failure::NoRows), Some(other)) => return Err(other.into()),
+        (summary, _) => summary?,
+    };
+    Ok(width.map_or(text.clone(), |width| fit::fit(&text, width)))
 }
 
 /// Reads a stream to its checked end.

@@ -71,11 +71,17 @@ fn places(runs: &[&Run]) -> String {
     names.dedup();
     if names.len() > 2 {
         let mut kernels: Vec<&str> = runs.iter().map(|run| &*run.machine.kernel).collect();
-        kernels.dedup();
+        kernels.sort_by_key(|release| numbers(release));
         let ends = [kernels[0], kernels[kernels.len() - 1]];
         return format!("{} machines, Linux {} to {}", runs.len(), ends[0], ends[1]);
     }
     figures::list(&names)
+}
+
+/// The numbers of a release, by which releases are older and newer.
+fn numbers(release: &str) -> Vec<u64> {
+    let parts = release.split(|letter: char| !letter.is_ascii_digit());
+    parts.filter_map(|part| part.parse().ok()).collect()
 }
 
 fn split_words(run: &Run) -> String {
