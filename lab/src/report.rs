@@ -6,6 +6,7 @@
 mod changes;
 mod environment;
 mod kernels;
+mod names;
 mod semantics;
 mod throughput;
 mod verdict;
@@ -93,7 +94,7 @@ pub fn run(options: &ReportOptions, warn: &dyn Fn(&str)) -> Result<Answer, Failu
 }
 
 fn page(runs: &[Run]) -> Page {
-    let names = kernels::names(runs);
+    let names = names::names(runs);
     let views: Vec<View> = runs
         .iter()
         .zip(&names)
@@ -151,7 +152,7 @@ impl View {
         };
         Self {
             id,
-            heading: kernels::heading(run, name, all),
+            heading: names::heading(run, name, all),
             throughput: throughput.filter(|_| timeless.is_empty()),
             timeless,
             doubt,

@@ -19,6 +19,8 @@ pub struct Changes {
     pub remarks: Vec<String>,
     /// The target's own first write, where it was measured.
     pub writes: Vec<Write>,
+    /// The same in a sentence.
+    pub paid: String,
 }
 
 /// One layout and block.
@@ -73,6 +75,7 @@ impl Changes {
             total: methods.iter().map(total).collect(),
             remarks: remarks(&run.samples),
             writes: writes(groups),
+            paid: paid(&methods, groups),
             methods,
         })
     }
@@ -128,6 +131,24 @@ fn remarks(samples: &[Sample]) -> Vec<String> {
         count => remarks.push(format!("{count} cases had page faults in warm passes.")),
     }
     remarks
+}
+
+/// The median first write of all settings, by reader; empty if none was measured.
+fn paid(methods: &[String], groups: &[Group<'_>]) -> String {
+    let median = |method: &String| {
+        let arms = groups.iter().filter_map(|group| group.arm(method));
+        let mut times: Vec<u64> = arms.flat_map(Arm::first_writes).collect();
+        let median = Summary::new(&mut times)?.median;
+        Some(format!("{median} ns a page after {method}"))
+    };
+    let medians: Vec<String> = methods.iter().filter_map(median).collect();
+    if medians.is_empty() {
+        return String::new();
+    }
+    format!(
+        "All settings together, the median is {}.",
+        figures::list(&medians)
+    )
 }
 
 fn writes(groups: &[Group<'_>]) -> Vec<Write> {

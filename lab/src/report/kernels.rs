@@ -158,36 +158,3 @@ fn rates(run: &Run) -> String {
     let phases: Vec<String> = Phase::BOTH.into_iter().filter_map(phase).collect();
     phases.join("; ")
 }
-
-/// Names for the runs: the label, else the file, made different where they are not.
-pub fn names(runs: &[Run]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for run in runs {
-        let file = &run.sources[0].file;
-        let base = file.rsplit('/').next().unwrap_or(file);
-        let base = [".gz", ".csv", ".log"]
-            .iter()
-            .fold(base, |name, end| name.strip_suffix(end).unwrap_or(name));
-        let name = match &*run.machine.label {
-            "" => base.to_owned(),
-            label => crate::text::printable(label.as_bytes()),
-        };
-        let mut unique = name.clone();
-        let mut number = 2;
-        while names.contains(&unique) {
-            unique = format!("{name} ({number})");
-            number += 1;
-        }
-        names.push(unique);
-    }
-    names
-}
-
-/// A run's heading: its name and its machine.
-pub fn heading(run: &Run, name: &str, all: &[Run]) -> String {
-    let real = match kind(run, all) {
-        "real" => String::new(),
-        kind => format!(", {kind}"),
-    };
-    format!("{name}: {}{real}", run.machine.words())
-}
