@@ -1,12 +1,16 @@
 //! From argv to the options of one command. What each command takes stands in a table;
 //! the walk through argv is lexopt's.
 
+mod compare;
 mod kernels;
 mod matrix;
+mod report;
 mod summary;
 
+pub use compare::CompareOptions;
 pub use kernels::KernelsOptions;
 pub use matrix::MatrixOptions;
+pub use report::ReportOptions;
 pub use summary::SummaryOptions;
 
 use crate::kernels::table::{ARCHES, Arch};
@@ -30,13 +34,23 @@ struct Command {
 const PROGRAM_USAGE: &str = "usage: cowitness-lab <command> [options]";
 const PROGRAM_OPTIONS: &str = "-h, --help, -V, --version";
 
-const COMMANDS: &[Command] = &[summary::COMMAND, matrix::COMMAND, kernels::COMMAND];
+const COMMANDS: &[Command] = &[
+    summary::COMMAND,
+    report::COMMAND,
+    compare::COMMAND,
+    matrix::COMMAND,
+    kernels::COMMAND,
+];
 
 /// What argv asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// `summary` with its options.
     Summary(SummaryOptions),
+    /// `report` with its options.
+    Report(ReportOptions),
+    /// `compare` with its options.
+    Compare(CompareOptions),
     /// `matrix` with its options.
     Matrix(Box<MatrixOptions>),
     /// `kernels` with its options.
@@ -54,6 +68,10 @@ pub enum Topic {
     Program,
     /// `summary`.
     Summary,
+    /// `report`.
+    Report,
+    /// `compare`.
+    Compare,
     /// `matrix`.
     Matrix,
     /// `kernels`.

@@ -5,10 +5,10 @@ pub mod cache;
 pub mod image;
 pub mod table;
 
+use crate::answer::{self, Answer};
 use crate::cli::KernelsOptions;
 use crate::failure::Failure;
 use crate::host::{self, HostError, Interrupt};
-use crate::report::{self, Report};
 use cache::Cache;
 use table::{Kernel, Table};
 
@@ -16,7 +16,7 @@ use table::{Kernel, Table};
 ///
 /// # Errors
 /// [`Failure`]. A kernel that cannot be fetched is part of the report.
-pub fn run(options: &KernelsOptions, say: &dyn Fn(&str)) -> Result<Report, Failure> {
+pub fn run(options: &KernelsOptions, say: &dyn Fn(&str)) -> Result<Answer, Failure> {
     let table = Table::built_in();
     let chosen = table.choose(options.arch, &options.kernels);
     let chosen = chosen.map_err(|problem| Failure::Usage(crate::cli::kernels_usage(problem)))?;
@@ -37,8 +37,8 @@ pub fn run(options: &KernelsOptions, say: &dyn Fn(&str)) -> Result<Report, Failu
         failed,
         of: chosen.len(),
     });
-    Ok(Report {
-        text: report::table(&headings, rows),
+    Ok(Answer {
+        text: answer::table(&headings, rows),
         failure,
     })
 }

@@ -9,10 +9,12 @@
 //! says, is defined once, in the crate `cowitness`.
 #![forbid(unsafe_code)]
 
+pub mod answer;
 pub mod app;
 pub mod appliance;
 pub mod asked;
 pub mod cli;
+pub mod compare;
 pub mod console;
 pub mod failure;
 pub mod guest;
@@ -21,9 +23,13 @@ pub mod kernels;
 pub mod matrix;
 pub mod readers;
 pub mod report;
+pub mod runs;
 pub mod scratch;
 pub mod stream;
 pub mod summary;
 
+mod figures;
+mod groups;
+mod input;
 mod progress;
 mod text;

@@ -12,12 +12,12 @@ mod section;
 pub mod split;
 mod table;
 
+use crate::answer::Answer;
 use crate::cli::{self, MatrixOptions};
 use crate::failure::Failure;
 use crate::host::{self, HostError, Interrupt};
 use crate::kernels::cache::Cache;
 use crate::kernels::table::{Kernel, Table};
-use crate::report::Report;
 use crate::scratch::Scratch;
 use boot::{Booter, Image, Machine};
 use std::fs::{self, File, TryLockError};
@@ -31,7 +31,7 @@ pub const MATRIX_CSV: &str = "matrix.csv";
 ///
 /// # Errors
 /// [`Failure`]: nothing could be run at all. What became of the machines is the report's.
-pub fn run(options: &MatrixOptions, say: &(dyn Fn(&str) + Sync)) -> Result<Report, Failure> {
+pub fn run(options: &MatrixOptions, say: &(dyn Fn(&str) + Sync)) -> Result<Answer, Failure> {
     let out = Path::new(&options.out);
     fs::create_dir_all(out).map_err(HostError::file("create", out))?;
     let _held = hold(out)?;
@@ -46,7 +46,7 @@ pub fn run(options: &MatrixOptions, say: &(dyn Fn(&str) + Sync)) -> Result<Repor
         say(&error.to_string());
         failure = failure.or(Some(Failure::Host(error)));
     }
-    Ok(Report {
+    Ok(Answer {
         text: table::text(&lines),
         failure,
     })

@@ -5,8 +5,8 @@ use super::expect::Compared;
 use super::findings::Findings;
 use super::outcome::Outcome;
 use super::split::Split;
+use crate::answer;
 use crate::readers::{self, Class, READERS, Reader};
-use crate::report;
 use std::time::Duration;
 
 /// The kinds whose answers are shown: their names in the rows and in the heading.
@@ -261,7 +261,7 @@ pub(super) fn text(lines: &[Line]) -> String {
         "result",
         "s to verdict",
     ];
-    let mut text = report::table(&headings, lines.iter().map(Line::cells).collect());
+    let mut text = answer::table(&headings, lines.iter().map(Line::cells).collect());
     let told = lines
         .iter()
         .filter(|line| !line.outcome.detail().is_empty());
