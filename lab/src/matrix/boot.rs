@@ -1,5 +1,6 @@
 //! From a kernel to a line of the table: image, initramfs, guest, judgement, files.
 
+use super::MATRIX_CSV;
 use super::expect::{self, Expected};
 use super::judge::{self, Case, Judged};
 use super::outcome::Outcome;
@@ -97,9 +98,7 @@ impl<'r> Booter<'r> {
                 place.insert(pack(&init)?);
             }
         }
-        for machine in machines {
-            forget(out, machine)?;
-        }
+        forget(out, machines)?;
         Ok(Self {
             options,
             table,
@@ -301,10 +300,11 @@ fn file(out: &Path, machine: &Machine<'_>, end: &str) -> PathBuf {
     out.join(format!("{}.{end}", machine.name))
 }
 
-/// Removes what an earlier run has left of a machine: it would pass for this one's.
-fn forget(out: &Path, machine: &Machine<'_>) -> Result<(), HostError> {
-    for end in FILES {
-        let path = file(out, machine, end);
+/// Removes what an earlier run has left: it would pass for this one's.
+fn forget(out: &Path, machines: &[Machine<'_>]) -> Result<(), HostError> {
+    let of = |machine| FILES.map(|end| file(out, machine, end));
+    let paths = machines.iter().flat_map(of).chain([out.join(MATRIX_CSV)]);
+    for path in paths {
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(HostError::file("remove", &path)(error));

@@ -101,7 +101,7 @@ fn unlike(name: &str, seen: &Seen, task: &Task, exe_crc32: Option<u32>) -> Optio
     let mut options = (0..options.len()).filter(last).map(|at| options[at]);
     differs("command", name)
         .or_else(|| differs("exe_crc32", &format!("{:08x}", exe_crc32?)))
-        .or_else(|| options.find_map(|(key, value)| differs(&note_of(key), value)))
+        .or_else(|| options.find_map(|(key, value)| differs(&note_of(key), noted(key, value))))
 }
 
 /// The note that tells the value of an option.
@@ -109,6 +109,14 @@ fn note_of(option: &str) -> String {
     match option {
         "label" | "seed" => option.to_owned(),
         _ => format!("option_{}", option.replace('-', "_")),
+    }
+}
+
+/// How a note shows the value of an option.
+fn noted<'v>(option: &str, value: &'v str) -> &'v str {
+    match (option, value) {
+        ("label", "") => "none",
+        _ => value,
     }
 }
 

@@ -90,6 +90,20 @@ fn a_stream_belongs_to_its_command_and_to_this_appliance() {
 }
 
 #[test]
+fn an_empty_label_is_none() {
+    let line = COMMANDS.join(" then ").replacen("-q", "-q --label=", 1);
+    let console = OLD.replacen(COMMANDS[0], &format!("{} --label=", COMMANDS[0]), 1);
+    assert_eq!(
+        judged_as(&console, &Ending::Off, &line, None).outcome,
+        Outcome::Pass
+    );
+    let named = line.replacen("--label=", "--label=rack", 1);
+    let console = console.replacen("--label=", "--label=rack", 1);
+    let found = judged_as(&console, &Ending::Off, &named, None).outcome;
+    is_damaged(&found, "bench: its note 'label' is none, not rack");
+}
+
+#[test]
 fn a_stream_that_was_cut_down_is_not_whole() {
     let without = |part: &'static str| {
         move |console: &str| {
