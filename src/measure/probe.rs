@@ -91,33 +91,37 @@ pub struct Probed {
 }
 
 impl Probed {
-    /// Whether nothing changed, as far as it is known; what the control must show.
+    /// What changed, or is unknown, although nothing may have; `None` is what the control
+    /// must show.
     #[must_use]
-    pub fn is_unchanged(&self) -> bool {
-        let still =
-            |delta: Option<UsageDelta>| delta.is_some_and(|delta| delta == UsageDelta::default());
-        let pages = self.changes.is_some_and(|changes| {
-            let Changes {
-                split,
-                faulted_in,
-                swapped_in,
-                soft_dirty,
-                partner,
-                vanished,
-                ..
-            } = changes;
-            split + faulted_in + swapped_in + vanished == 0
-                && soft_dirty.unwrap_or(0) + partner.unwrap_or(0) == 0
+    pub fn change(&self) -> Option<&'static str> {
+        let is = |delta: Option<UsageDelta>| delta == Some(UsageDelta::default());
+        let changes = self.changes.unwrap_or(Changes {
+            vanished: 1,
+            ..Changes::default()
         });
-        let faults = self
-            .reader_faults
-            .is_none_or(|faults| faults == Faults::default());
-        self.status == Status::Ok
-            && pages
-            && still(self.target)
-            && still(self.partner)
-            && self.target_faults == Some((0, 0))
-            && faults
+        let unchanged = [
+            ("pages of the range", changes.are_none()),
+            ("smaps of the target", is(self.target)),
+            ("smaps of the parent", is(self.partner)),
+            ("faults of the target", self.target_faults == Some((0, 0))),
+            (
+                "faults of the tool",
+                self.reader_faults.unwrap_or_default() == Faults::default(),
+            ),
+        ];
+        let changed = unchanged.into_iter().find(|(_, unchanged)| !unchanged);
+        changed.map(|(what, _)| what)
+    }
+}
+
+impl Changes {
+    /// Whether every page of the range is as it was.
+    fn are_none(&self) -> bool {
+        let unknown_or_none = |count: Option<u64>| count.unwrap_or(0) == 0;
+        self.split + self.faulted_in + self.swapped_in + self.vanished == 0
+            && unknown_or_none(self.soft_dirty)
+            && unknown_or_none(self.partner)
     }
 }
 

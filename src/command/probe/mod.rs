@@ -105,7 +105,8 @@ impl Run<'_> {
                     let row = row::make(&self.common, kind, op, method, &self.prober, &probed);
                     rows.row(&row)?;
                     self.grid.note(&row);
-                    if method.is_none() && probed.status == Status::Ok && !probed.is_unchanged() {
+                    if method.is_none() && probed.status == Status::Ok && probed.change().is_some()
+                    {
                         self.ending = Err(Error::Invalid(
                             "reading nothing showed a change: see the rows of method none",
                         ));
