@@ -1,11 +1,10 @@
 //! The whole program on one screen: argv becomes a request, the request text on standard
 //! output, and what went wrong an exit status with a line that says it.
 
+use crate::answer::Answer;
 use crate::cli::{self, Request};
 use crate::failure::Failure;
-use crate::report::Report;
-use crate::summary;
-use crate::{kernels, matrix};
+use crate::{compare, kernels, matrix, report, summary};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -31,24 +30,34 @@ pub fn main(parser: lexopt::Parser) -> ExitCode {
 }
 
 fn run(parser: lexopt::Parser) -> Result<(), Failure> {
-    let done = |text| Report {
+    let done = |text| Answer {
         text,
         failure: None,
     };
     let note = |line: &str| say("note", &line);
-    let report = match cli::parse(parser)? {
+    let warn = |line: &str| say("warning", &line);
+    let answer = match cli::parse(parser)? {
         Request::Help(topic) => done(cli::help(topic)),
         Request::Version => done(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))),
-        Request::Summary(options) => done(summary::run(&options, &|line| say("warning", &line))?),
+        Request::Summary(options) => done(summary::run(&options, terminal_width(), &warn)?),
+        Request::Report(options) => report::run(&options, &warn)?,
+        Request::Compare(options) => compare::run(&options, &warn)?,
         Request::Matrix(options) => matrix::run(&options, &note)?,
         Request::Kernels(options) => kernels::run(&options, &note)?,
     };
     let mut out = io::stdout().lock();
-    let written = out.write_all(report.text.as_bytes());
+    let written = out.write_all(answer.text.as_bytes());
     written
         .and_then(|()| out.flush())
         .map_err(Failure::Output)?;
-    report.failure.map_or(Ok(()), Err)
+    answer.failure.map_or(Ok(()), Err)
+}
+
+/// Columns of the terminal that standard output is, if it is one.
+fn terminal_width() -> Option<usize> {
+    let terminal = console::Term::stdout();
+    let (_, columns) = terminal.size_checked().filter(|_| terminal.is_term())?;
+    Some(usize::from(columns)).filter(|columns| *columns > 0)
 }
 
 fn say(kind: &str, what: &dyn std::fmt::Display) {

@@ -1,4 +1,4 @@
-//! The appliance for a CPU: as given, as built, or built now.
+//! The appliance for a CPU: as given, or as the checkout builds it now.
 
 use crate::host::{self, HostError};
 use crate::kernels::table::Arch;
@@ -24,13 +24,14 @@ pub fn find(
         |target| checkout.join(PathBuf::from(target)),
     );
     let path = target.join("appliance").join(arch.name()).join("cowitness");
-    if path.is_file() {
-        say(&format!("appliance: {}, as built before", path.display()));
-        return Ok(path);
-    }
     let script = checkout.join("scripts/build-appliance");
+    // Built anew each time, for nothing if nothing has changed: a binary that is left over
+    // from other sources would be tested in place of these.
     if script.is_file() {
-        say(&format!("appliance: {} {arch}", script.display()));
+        say(&format!(
+            "appliance: building, by {} {arch}",
+            script.display()
+        ));
         let mut build = Command::new(&script);
         host::output(build.arg(arch.name()).current_dir(&checkout), arch.name())?;
     }

@@ -1,12 +1,16 @@
 //! From argv to the options of one command. What each command takes stands in a table;
 //! the walk through argv is lexopt's.
 
+mod compare;
 mod kernels;
 mod matrix;
+mod report;
 mod summary;
 
+pub use compare::CompareOptions;
 pub use kernels::KernelsOptions;
 pub use matrix::MatrixOptions;
+pub use report::ReportOptions;
 pub use summary::SummaryOptions;
 
 use crate::kernels::table::{ARCHES, Arch};
@@ -30,15 +34,25 @@ struct Command {
 const PROGRAM_USAGE: &str = "usage: cowitness-lab <command> [options]";
 const PROGRAM_OPTIONS: &str = "-h, --help, -V, --version";
 
-const COMMANDS: &[Command] = &[summary::COMMAND, matrix::COMMAND, kernels::COMMAND];
+const COMMANDS: &[Command] = &[
+    summary::COMMAND,
+    report::COMMAND,
+    compare::COMMAND,
+    matrix::COMMAND,
+    kernels::COMMAND,
+];
 
 /// What argv asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// `summary` with its options.
     Summary(SummaryOptions),
+    /// `report` with its options.
+    Report(ReportOptions),
+    /// `compare` with its options.
+    Compare(CompareOptions),
     /// `matrix` with its options.
-    Matrix(MatrixOptions),
+    Matrix(Box<MatrixOptions>),
     /// `kernels` with its options.
     Kernels(KernelsOptions),
     /// The help text of a command, or of the program.
@@ -54,6 +68,10 @@ pub enum Topic {
     Program,
     /// `summary`.
     Summary,
+    /// `report`.
+    Report,
+    /// `compare`.
+    Compare,
     /// `matrix`.
     Matrix,
     /// `kernels`.
@@ -194,13 +212,13 @@ enum Word<'p> {
 }
 
 fn unknown_option(option: &Arg<'_>, allowed: &str) -> String {
-    let name = match option {
-        Arg::Short(letter) => format!("-{letter}"),
-        Arg::Long(name) => format!("--{name}"),
-        Arg::Value(word) => quoted(word),
+    let (what, name) = match option {
+        Arg::Short(letter) => ("unknown option", format!("-{letter}")),
+        Arg::Long(name) => ("unknown option", format!("--{name}")),
+        Arg::Value(word) => ("stray word", quoted(word)),
     };
     let name = printable(name.as_bytes());
-    format!("unknown option '{name}'; options are {allowed}")
+    format!("{what} '{name}'; options are {allowed}")
 }
 
 fn lexopt_problem(error: &lexopt::Error) -> String {

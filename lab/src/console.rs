@@ -1,14 +1,16 @@
 //! A guest's console, read: the commands that init ran, what it says of their ends, its
 //! verdict, and the signs that a kernel is dead or stuck. Pure: text in, facts out.
 
-use crate::text::shown;
+use crate::text::sentence;
 
 const RUN: &str = "cowitness: init: run: ";
 const END: &str = "cowitness: init: end: ";
 const VERDICT: &str = "cowitness: verdict: ";
+const TAINTED: &str = "cowitness: init: kernel tainted: ";
+const ERROR: &str = "cowitness: init: error: ";
 
-/// What init thinks of all its commands together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What init thinks of all its commands together, from good to bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// All is well.
     Pass,
@@ -38,6 +40,10 @@ pub enum Sign {
     Stall(String),
     /// The kernel could not execute init: its path and the error number.
     NotExecuted(String),
+    /// The kernel says, or init says of it, that something in it is broken.
+    Oops(String),
+    /// Init could not do something itself: what, and why.
+    InitError(String),
 }
 
 /// What a kernel says when it is stuck, as `kernel/watchdog.c`, `kernel/rcu/tree_stall.h`
@@ -50,6 +56,17 @@ const STALLS: [&[&str]; 5] = [
     &["INFO: task ", " blocked for more than "],
 ];
 
+/// How the lines begin with which a kernel says that something in it is broken:
+/// `lib/bug.c`, `kernel/panic.c`, `arch/*/mm/fault.c`, `arch/*/kernel/traps.c`. "Bad page
+/// state" comes after `BUG: `, but not in every series.
+const OOPSES: [&str; 5] = [
+    "BUG: ",
+    "WARNING: ",
+    "Oops",
+    "Bad page state",
+    "Internal error: ",
+];
+
 /// What `line`, without its line feed, decides.
 #[must_use]
 pub fn sign(line: &str) -> Option<Sign> {
@@ -58,9 +75,16 @@ pub fn sign(line: &str) -> Option<Sign> {
         let verdict = VERDICTS.iter().find(|(name, _)| *name == word);
         return verdict.map(|(_, verdict)| Sign::Verdict(*verdict));
     }
+    if let Some(flags) = line.strip_prefix(TAINTED) {
+        let flags = sentence(flags.as_bytes());
+        return Some(Sign::Oops(format!("kernel tainted: {flags}")));
+    }
+    if let Some(error) = line.strip_prefix(ERROR) {
+        return Some(Sign::InitError(sentence(error.as_bytes())));
+    }
     let after = |marker: &str| {
         line.split_once(marker)
-            .map(|(_, rest)| shown(rest.as_bytes()))
+            .map(|(_, rest)| sentence(rest.as_bytes()))
     };
     // The end of a panic repeats its reason after "end ".
     if let Some(reason) = after("Kernel panic - not syncing: ") {
@@ -70,8 +94,18 @@ pub fn sign(line: &str) -> Option<Sign> {
         return Some(Sign::NotExecuted(what));
     }
     let stall = |words: &&[&str]| words.iter().all(|word| line.contains(word));
-    let found = STALLS.iter().find(|words| stall(words));
-    found.map(|_| Sign::Stall(shown(without_time(line).as_bytes())))
+    let said = without_time(line);
+    if STALLS.iter().any(stall) {
+        return Some(Sign::Stall(sentence(said.as_bytes())));
+    }
+    let broken = OOPSES.iter().any(|start| said.starts_with(start));
+    broken.then(|| Sign::Oops(sentence(said.as_bytes())))
+}
+
+/// Whether a line after the verdict is the kernel's own: with a time in front, or one of
+/// `kernel/reboot.c`, which a kernel without times prints, too.
+fn is_kernels(line: &str) -> bool {
+    without_time(line).len() < line.len() || line.starts_with("reboot: ")
 }
 
 /// A kernel's line without the time in front of it.
@@ -112,6 +146,8 @@ pub struct Console {
     pub signs: Vec<Sign>,
     /// The last line that is not empty; empty if there is none.
     pub last: String,
+    /// The first line after a verdict that is neither the kernel's nor decides anything.
+    pub stray: Option<String>,
 }
 
 /// Takes a console apart.
@@ -124,12 +160,18 @@ pub fn read(bytes: &[u8]) -> Console {
     for (number, line) in lines.enumerate() {
         let plain = line.trim_end();
         if !plain.is_empty() {
-            console.last = shown(plain.as_bytes());
+            console.last = sentence(plain.as_bytes());
         }
-        console
-            .signs
-            .extend(sign(plain).filter(|_| line.ends_with('\n')));
-        console.section(number + 1, line, plain);
+        let sign = sign(plain).filter(|_| line.ends_with('\n'));
+        if sign.is_none() && !plain.is_empty() && !is_kernels(plain) && console.stray.is_none() {
+            let over = console.verdict().is_some();
+            console.stray = over.then(|| sentence(plain.as_bytes()));
+        }
+        // What init becomes after its verdict may well run commands of its own.
+        if console.verdict().is_none() {
+            console.section(number + 1, line, plain);
+        }
+        console.signs.extend(sign);
     }
     console
 }
@@ -156,10 +198,15 @@ impl Console {
         }
     }
 
-    /// Init's verdict, if it came to one.
+    /// Init's verdict, if it came to one; of several, the worst.
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {
-        self.signs.iter().find_map(|sign| match sign {
+        self.verdicts().max()
+    }
+
+    /// Every verdict, in order.
+    pub fn verdicts(&self) -> impl Iterator<Item = Verdict> {
+        self.signs.iter().filter_map(|sign| match sign {
             Sign::Verdict(verdict) => Some(*verdict),
             _ => None,
         })
@@ -175,6 +222,8 @@ pub struct Selftest {
     pub closing: Option<[u64; 3]>,
     /// The lines `fail NAME: reason`, without `fail `.
     pub failures: Vec<String>,
+    /// The lines `skip NAME: reason`, without `skip `.
+    pub skips: Vec<String>,
 }
 
 /// Reads what `selftest` wrote.
@@ -188,8 +237,11 @@ pub fn selftest(text: &str) -> Selftest {
         for (index, word) in ["ok ", "fail ", "skip "].into_iter().enumerate() {
             found.lines[index] += u64::from(line.starts_with(word));
         }
-        if let Some(failure) = line.strip_prefix("fail ") {
-            found.failures.push(shown(failure.as_bytes()));
+        for (start, list) in [("fail ", &mut found.failures), ("skip ", &mut found.skips)] {
+            list.extend(
+                line.strip_prefix(start)
+                    .map(|rest| sentence(rest.as_bytes())),
+            );
         }
         found.closing = closing(line);
     }
@@ -247,7 +299,7 @@ mod tests {
             let stall = without_time(line).to_owned();
             let found = sign(line);
             assert!(
-                matches!(&found, Some(Sign::Stall(text)) if stall.starts_with(text.trim_end_matches('…').trim_end_matches("..."))),
+                matches!(&found, Some(Sign::Stall(text)) if *text == stall),
                 "{line}: {found:?}"
             );
         }

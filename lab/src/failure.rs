@@ -27,6 +27,8 @@ pub enum Failure {
         of: usize,
         /// Whether rows of one of them are damaged.
         untrusted: bool,
+        /// Whether one of them has left a console.
+        has_log: bool,
     },
     /// Kernels that could not be fetched.
     #[error("{failed} of {of} kernels could not be fetched")]
@@ -57,6 +59,37 @@ pub enum Failure {
     /// Standard output takes no more.
     #[error("cannot write to standard output: {0}")]
     Output(#[source] io::Error),
+    /// A side of a comparison that is not one thing.
+    #[error("{first_place} and {place} are of different machines or settings{differs}")]
+    Several {
+        /// A stream.
+        place: String,
+        /// One before it.
+        first_place: String,
+        /// In what, if a note tells.
+        differs: String,
+    },
+    /// Sides of a comparison that were not measured alike.
+    #[error("mismatched settings: {0}")]
+    Unlike(String),
+    /// Sides of a comparison that have nothing in common.
+    #[error("nothing to compare: no layout, block and reader, and no question, is in both")]
+    NothingInCommon,
+    /// The comparison has found a change.
+    #[error("changed: {splits} splits, {answers} answers, {rates} rates{beyond}")]
+    Changed {
+        /// Settings whose split pages differ.
+        splits: usize,
+        /// Questions that were answered otherwise.
+        answers: usize,
+        /// Rates beyond the threshold.
+        rates: usize,
+        /// The threshold, in words; empty without one.
+        beyond: String,
+    },
+    /// The page cannot be written down.
+    #[error("cannot make the page: {0}")]
+    Page(String),
     /// Streams of the same label, kernel and machine that were not measured alike.
     #[error(
         "mismatched settings: '{key}' is '{found}' in {place} and '{first}' in {first_place}; \
@@ -97,6 +130,7 @@ impl Failure {
         match self {
             Self::Open { .. }
             | Self::Output(_)
+            | Self::Page(_)
             | Self::Host(_)
             | Self::NotFetched { .. }
             | Self::NoHosts(_)
@@ -104,11 +138,15 @@ impl Failure {
             Self::Machines { untrusted, .. } if !untrusted => 1,
             Self::Signal(number) => 128_u8.saturating_add(*number),
             Self::Usage(_) => 2,
+            Self::Changed { .. } => 4,
             Self::Stream(error) if !error.is_untrusted() => 1,
             Self::Stream(_)
             | Self::Machines { .. }
             | Self::Mismatch { .. }
             | Self::Twice { .. }
+            | Self::Several { .. }
+            | Self::Unlike(_)
+            | Self::NothingInCommon
             | Self::NoRows
             | Self::LongName => 3,
         }
@@ -121,8 +159,10 @@ impl Failure {
             Self::Host(error) => return error.remedy(),
             Self::Stream(error) => error.problem.remedy(),
             Self::Mismatch { .. } => "summarise them one by one, or give each run its --label",
+            Self::Several { .. } => "give one machine in one setting for each side",
+            Self::Unlike(_) => "measure both alike, or say --allow-mismatch",
             Self::Twice { .. } => "give every run once",
-            Self::Machines { .. } => "each machine's console is in its .log",
+            Self::Machines { has_log: true, .. } => "each machine's console is in its .log",
             _ => return None,
         };
         Some(remedy.to_owned())

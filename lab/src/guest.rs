@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,13 @@ const GRACE: Duration = Duration::from_secs(20);
 
 /// What a guest that died may still say.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// The most that a console may bring; a whole matrix fits many times. One that brings more
+/// is ended.
+pub const CONSOLE_MAX: usize = 64 << 20;
+
+/// Pieces of a console, of 4 KiB each at most, that wait to be looked at.
+const PIECES: usize = 64;
 
 /// What to run, and for how long.
 #[derive(Debug)]
@@ -65,6 +72,8 @@ pub enum Ending {
     Deadline(u64),
     /// A verdict came, the power-off did not.
     StillUp,
+    /// Its console brought more than [`CONSOLE_MAX`] bytes.
+    Flood,
     /// The lab was told to end.
     Interrupted,
 }
@@ -78,10 +87,12 @@ pub fn run(guest: &Guest<'_>, interrupt: &Interrupt) -> Result<Ran, HostError> {
     let mut emulator = Emulator::start(guest, log)?;
     let mut watch = Watch::new(guest);
     let ending = watch.wait(&emulator.console, interrupt);
-    let (status, stderr, saved) = emulator.end();
-    saved.map_err(HostError::file("write", guest.log))?;
+    // One that closed its console to exit is given the time to do so.
+    let status = emulator.end(ending.is_none());
     // What came between the decision and the end.
-    watch.console.extend(emulator.console.try_iter().flatten());
+    watch.console.extend(emulator.console.iter().flatten());
+    let (stderr, saved) = emulator.said();
+    saved.map_err(HostError::file("write", guest.log))?;
     Ok(Ran {
         ending: ending.unwrap_or_else(|| gone(status, &stderr)),
         console: watch.console,
@@ -131,7 +142,7 @@ impl Emulator {
                 program: format!("setpriv {}", guest.qemu),
                 error,
             })?;
-        let (sender, console) = channel();
+        let (sender, console) = sync_channel(PIECES);
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         Ok(Self {
             child,
@@ -147,20 +158,21 @@ impl Emulator {
         })
     }
 
-    /// Ends it if it has not ended, and reaps it.
-    fn end(&mut self) -> (io::Result<ExitStatus>, Vec<u8>, io::Result<()>) {
-        // The console is closed, or no longer of interest: what still runs has to go. One
-        // that closed its console to exit is given the time to do so.
-        let status = self.exited().map_or_else(
-            || {
-                let _ = self.child.kill();
-                self.child.wait()
-            },
-            Ok,
-        );
+    /// Ends it if it has not ended, at once or after a moment, and reaps it.
+    fn end(&mut self, is_exiting: bool) -> io::Result<ExitStatus> {
+        if let Some(status) = is_exiting.then(|| self.exited()).flatten() {
+            return Ok(status);
+        }
+        let _ = self.child.kill();
+        self.child.wait()
+    }
+
+    /// What it said on standard error, and whether its console was saved. Its console has
+    /// to be empty: nobody may wait for room there.
+    fn said(&mut self) -> (Vec<u8>, io::Result<()>) {
         let saved = self.saver.take().and_then(|saver| saver.join().ok());
         let said = self.stderr.take().and_then(|stderr| stderr.join().ok());
-        (status, said.unwrap_or_default(), saved.unwrap_or(Ok(())))
+        (said.unwrap_or_default(), saved.unwrap_or(Ok(())))
     }
 
     /// Its status, if it ends within a moment.
@@ -183,7 +195,8 @@ impl Drop for Emulator {
 }
 
 /// Saves the console and passes it on.
-fn save(mut console: ChildStdout, mut log: File, to: &Sender<Vec<u8>>) -> io::Result<()> {
+fn save(console: ChildStdout, mut log: File, to: &SyncSender<Vec<u8>>) -> io::Result<()> {
+    let mut console = console.take(CONSOLE_MAX as u64);
     let mut buffer = [0; 4096];
     loop {
         let count = match console.read(&mut buffer) {
@@ -202,8 +215,10 @@ fn save(mut console: ChildStdout, mut log: File, to: &Sender<Vec<u8>>) -> io::Re
 /// Follows a console and decides when it is over.
 struct Watch {
     console: Vec<u8>,
-    /// Up to where lines have been looked at.
+    /// Where the line begins that is not whole yet.
     seen: usize,
+    /// Up to where its end has been looked for.
+    searched: usize,
     started: Instant,
     until: Instant,
     deadline: Duration,
@@ -218,6 +233,7 @@ impl Watch {
         Self {
             console: Vec::new(),
             seen: 0,
+            searched: 0,
             started,
             until: started + guest.deadline,
             deadline: guest.deadline,
@@ -240,12 +256,20 @@ impl Watch {
             match console.recv_timeout(left.min(TICK)) {
                 Ok(bytes) => self.take(&bytes),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return self.dead.then_some(Ending::Dead),
+                Err(RecvTimeoutError::Disconnected) => return self.closed(),
             }
             if self.stays_up && self.verdict_after.is_some() {
                 return Some(Ending::Ended);
             }
         }
+    }
+
+    /// Why nothing more will come; `None`: the other side knows.
+    fn closed(&self) -> Option<Ending> {
+        if self.console.len() >= CONSOLE_MAX {
+            return Some(Ending::Flood);
+        }
+        self.dead.then_some(Ending::Dead)
     }
 
     fn late(&self) -> Ending {
@@ -258,12 +282,15 @@ impl Watch {
 
     fn take(&mut self, bytes: &[u8]) {
         self.console.extend_from_slice(bytes);
-        while let Some(length) = self.console[self.seen..].iter().position(|&b| b == b'\n') {
-            let line = &self.console[self.seen..self.seen + length];
+        let feed = |console: &[u8]| console.iter().position(|&byte| byte == b'\n');
+        while let Some(length) = feed(&self.console[self.searched..]) {
+            let end = self.searched + length;
+            let line = &self.console[self.seen..end];
             let sign = console::sign(&String::from_utf8_lossy(line));
-            self.seen += length + 1;
+            (self.seen, self.searched) = (end + 1, end + 1);
             self.heed(sign);
         }
+        self.searched = self.console.len();
     }
 
     fn heed(&mut self, sign: Option<Sign>) {

@@ -3,11 +3,14 @@
 use crate::text::printable;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsStr;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 use thiserror::Error;
 
 /// Programs that are run, and Debian's packages that have them.
@@ -77,6 +80,22 @@ pub enum HostError {
         /// When it was fetched.
         recorded: String,
     },
+    /// A kernel image for the other CPU.
+    #[error("{} is for {found}, not for {wanted}", path.display())]
+    OtherCpu {
+        /// The image.
+        path: PathBuf,
+        /// What its header says.
+        found: &'static str,
+        /// What it is to be booted on.
+        wanted: &'static str,
+    },
+    /// Another process has what this one needs for itself.
+    #[error("another cowitness-lab is at work in {}", .0.display())]
+    Busy(PathBuf),
+    /// A signal came while something was waited for.
+    #[error("interrupted")]
+    Interrupted,
     /// A kernel image that ends too early.
     #[error("{} is truncated: its header speaks of {wanted} bytes, {found} are there", path.display())]
     Truncated {
@@ -101,7 +120,8 @@ impl HostError {
     /// Whether a kernel's image is not what it was.
     #[must_use]
     pub fn is_bad_image(&self) -> bool {
-        matches!(self, Self::Altered { .. } | Self::Truncated { .. })
+        let image = matches!(self, Self::Altered { .. } | Self::Truncated { .. });
+        image || matches!(self, Self::OtherCpu { .. })
     }
 
     /// What to do about it, in one line.
@@ -117,6 +137,8 @@ impl HostError {
                 Some("fetch it again: cowitness-lab kernels --fetch".to_owned())
             }
             Self::Truncated { .. } => Some("copy the image again".to_owned()),
+            Self::OtherCpu { found, .. } => Some(format!("give --arch {found}")),
+            Self::Busy(_) => Some("wait for it, or give another -o".to_owned()),
             Self::NoAppliance { .. } => {
                 Some("run in a checkout of cowitness, or give --appliance PATH".to_owned())
             }
@@ -225,6 +247,38 @@ pub fn cache_directory(given: Option<&OsStr>) -> Result<PathBuf, HostError> {
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     base.map(|base| base.join("cowitness"))
         .ok_or(HostError::NoCache)
+}
+
+/// Locks `file`, found at `path`; waits for whoever holds it, says so once, and gives up
+/// when interrupted.
+///
+/// # Errors
+/// [`HostError::Interrupted`], [`HostError::File`].
+pub fn lock(
+    file: &File,
+    path: &Path,
+    interrupt: &Interrupt,
+    say: &dyn Fn(&str),
+) -> Result<(), HostError> {
+    let mut told = false;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(HostError::file("lock", path)(error)),
+            Err(TryLockError::WouldBlock) if interrupt.signal().is_some() => {
+                return Err(HostError::Interrupted);
+            }
+            Err(TryLockError::WouldBlock) => {}
+        }
+        if !told {
+            say(&format!(
+                "waiting for another cowitness-lab, which holds {}",
+                path.display()
+            ));
+            told = true;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// The signal that is to end the program, once it came.

@@ -5,10 +5,10 @@ pub mod cache;
 pub mod image;
 pub mod table;
 
+use crate::answer::{self, Answer};
 use crate::cli::KernelsOptions;
 use crate::failure::Failure;
-use crate::host::{self, HostError};
-use crate::report::{self, Report};
+use crate::host::{self, HostError, Interrupt};
 use cache::Cache;
 use table::{Kernel, Table};
 
@@ -16,11 +16,13 @@ use table::{Kernel, Table};
 ///
 /// # Errors
 /// [`Failure`]. A kernel that cannot be fetched is part of the report.
-pub fn run(options: &KernelsOptions, say: &dyn Fn(&str)) -> Result<Report, Failure> {
+pub fn run(options: &KernelsOptions, say: &dyn Fn(&str)) -> Result<Answer, Failure> {
     let table = Table::built_in();
     let chosen = table.choose(options.arch, &options.kernels);
     let chosen = chosen.map_err(|problem| Failure::Usage(crate::cli::kernels_usage(problem)))?;
-    let cache = Cache::open(host::cache_directory(options.cache.as_deref())?)?;
+    // Signals end this command by themselves.
+    let directory = host::cache_directory(options.cache.as_deref())?;
+    let cache = Cache::open(directory, Interrupt::default())?;
     let mut failed = 0;
     let mut rows = Vec::new();
     for kernel in &chosen {
@@ -35,8 +37,8 @@ pub fn run(options: &KernelsOptions, say: &dyn Fn(&str)) -> Result<Report, Failu
         failed,
         of: chosen.len(),
     });
-    Ok(Report {
-        text: report::table(&headings, rows),
+    Ok(Answer {
+        text: answer::table(&headings, rows),
         failure,
     })
 }
@@ -52,7 +54,7 @@ fn fetch(
         let record = cache.record(kernel);
         return Ok(record.map_or_else(|| "no".to_owned(), |record| record.version));
     }
-    let record = cache.fetch(table, kernel);
+    let record = cache.fetch(table, kernel, say);
     match &record {
         Ok(record) => say(&format!(
             "{}: {} {}",

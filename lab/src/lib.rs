@@ -4,23 +4,32 @@
 //! into a process. Argv becomes a request (`cli`), each input is read as framed streams
 //! that prove themselves whole (`stream`), and a command turns their rows into text
 //! (`summary`). `matrix` boots the appliance on the machines of a table (`kernels`, `guest`)
-//! and judges each by its console alone (`console`). What a record is, and what a summary
+//! and judges each by its console alone (`console`), against what it was asked (`asked`) and
+//! what its kernel's sources let expect. What a record is, and what a summary
 //! says, is defined once, in the crate `cowitness`.
 #![forbid(unsafe_code)]
 
+pub mod answer;
 pub mod app;
 pub mod appliance;
+pub mod asked;
 pub mod cli;
+pub mod compare;
 pub mod console;
 pub mod failure;
 pub mod guest;
 pub mod host;
 pub mod kernels;
 pub mod matrix;
+pub mod readers;
 pub mod report;
+pub mod runs;
 pub mod scratch;
 pub mod stream;
 pub mod summary;
 
+mod figures;
+mod groups;
+mod input;
 mod progress;
 mod text;

@@ -5,38 +5,69 @@ mod boot;
 mod collect;
 mod expect;
 pub mod findings;
+mod grid;
+pub mod judge;
 pub mod outcome;
+mod section;
+pub mod split;
 mod table;
 
+use crate::answer::Answer;
 use crate::cli::{self, MatrixOptions};
 use crate::failure::Failure;
 use crate::host::{self, HostError, Interrupt};
 use crate::kernels::cache::Cache;
 use crate::kernels::table::{Kernel, Table};
-use crate::report::Report;
+use crate::scratch::Scratch;
 use boot::{Booter, Image, Machine};
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::path::Path;
 use table::Line;
+
+/// The table as CSV, among the files that are left.
+pub const MATRIX_CSV: &str = "matrix.csv";
 
 /// Runs the matrix. `say` is told, a line each, what becomes of each machine.
 ///
 /// # Errors
 /// [`Failure`]: nothing could be run at all. What became of the machines is the report's.
-pub fn run(options: &MatrixOptions, say: &(dyn Fn(&str) + Sync)) -> Result<Report, Failure> {
+pub fn run(options: &MatrixOptions, say: &(dyn Fn(&str) + Sync)) -> Result<Answer, Failure> {
     let out = Path::new(&options.out);
     fs::create_dir_all(out).map_err(HostError::file("create", out))?;
+    let _held = hold(out)?;
     let lines = match &options.collect {
         Some(directory) => collect::collect(Path::new(directory))?,
         None => boot_all(options, out, say)?,
     };
-    let csv = out.join("matrix.csv");
-    fs::write(&csv, table::csv(&lines)).map_err(HostError::file("write", &csv))?;
     let signal = lines.iter().find_map(|line| line.interrupted_by);
-    Ok(Report {
+    let mut failure = signal.map(Failure::Signal).or_else(|| failure(&lines));
+    // What was found is told even if there is no room to write it down.
+    if let Err(error) = write_csv(out, &lines) {
+        say(&error.to_string());
+        failure = failure.or(Some(Failure::Host(error)));
+    }
+    Ok(Answer {
         text: table::text(&lines),
-        failure: signal.map(Failure::Signal).or_else(|| failure(&lines)),
+        failure,
     })
+}
+
+/// Keeps other labs out of `out`, by a lock on the directory itself.
+fn hold(out: &Path) -> Result<File, HostError> {
+    let directory = File::open(out).map_err(HostError::file("open", out))?;
+    match directory.try_lock() {
+        Ok(()) => Ok(directory),
+        Err(TryLockError::WouldBlock) => Err(HostError::Busy(out.to_owned())),
+        Err(TryLockError::Error(error)) => Err(HostError::file("lock", out)(error)),
+    }
+}
+
+/// Whole or not at all.
+fn write_csv(out: &Path, lines: &[Line]) -> Result<(), HostError> {
+    let scratch = Scratch::within(out)?;
+    let path = scratch.path().join(MATRIX_CSV);
+    fs::write(&path, table::csv(lines)).map_err(HostError::file("write", &path))?;
+    scratch.keep(MATRIX_CSV, &out.join(MATRIX_CSV))
 }
 
 /// What the machines together come to.
@@ -46,6 +77,7 @@ fn failure(lines: &[Line]) -> Option<Failure> {
         failed,
         of: lines.len(),
         untrusted: lines.iter().any(Line::is_untrusted),
+        has_log: lines.iter().any(|line| line.has_failed() && line.has_log),
     })
 }
 
@@ -63,8 +95,9 @@ fn boot_all(
     programs.sort_unstable();
     programs.push("setpriv");
     host::require(&programs)?;
-    let cache = Cache::open(host::cache_directory(options.cache.as_deref())?)?;
     let interrupt = Interrupt::watch().map_err(Failure::Signals)?;
+    let directory = host::cache_directory(options.cache.as_deref())?;
+    let cache = Cache::open(directory, interrupt.clone())?;
     let booter = Booter::prepare(options, &table, &cache, &interrupt, out, &machines, say)?;
     Ok(booter.all(&machines))
 }
@@ -72,11 +105,16 @@ fn boot_all(
 /// What is to be booted.
 fn machines<'t>(options: &MatrixOptions, table: &'t Table) -> Result<Vec<Machine<'t>>, Failure> {
     let usage = |problem| Failure::Usage(cli::matrix_usage(problem));
-    if let Some(image) = &options.vmlinuz {
-        let problem = "--vmlinuz needs --arch: an image does not say what it is for".to_owned();
-        let arch = options.arch.ok_or_else(|| usage(problem))?;
-        let name = Path::new(image).file_name().unwrap_or(image);
-        let name = crate::text::printable(name.as_encoded_bytes());
+    // The command line has seen to it that there is a CPU.
+    if let (Some(image), Some(arch)) = (&options.vmlinuz, options.arch) {
+        let path = Path::new(image);
+        let is_suffixed = path.extension().is_some_and(|end| end == "vmlinuz");
+        let name = if is_suffixed {
+            path.file_stem()
+        } else {
+            path.file_name()
+        };
+        let name = crate::text::printable(name.unwrap_or(image).as_encoded_bytes());
         return Ok(vec![Machine {
             name: format!("{name}-{arch}"),
             arch,

@@ -1,27 +1,203 @@
-//! What a command has to say when it may have failed all the same: its text goes out first.
+//! `report`: one self-contained page of everything that rows say.
+//!
+//! The page asks for nothing: style, drawings and script are in it, and its own policy
+//! forbids the rest. All text of a file goes through templates that escape it.
 
+mod changes;
+mod environment;
+mod kernels;
+mod names;
+mod semantics;
+mod throughput;
+mod verdict;
+
+use crate::answer::Answer;
+use crate::cli::ReportOptions;
 use crate::failure::Failure;
-use comfy_table::{ContentArrangement, Table, presets};
+use crate::figures;
+use crate::groups;
+use crate::host::HostError;
+use crate::runs::{Real, Run, Runs};
+use askama::Template;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::Path;
 
-/// Text for standard output, and why the exit status is not 0.
-#[derive(Debug)]
-pub struct Report {
-    /// The text, its lines ended.
-    pub text: String,
-    /// `None`: all is well.
-    pub failure: Option<Failure>,
+const STYLE: &str = include_str!("../templates/report.css");
+const SCRIPT: &str = include_str!("../templates/report.js");
+
+/// The page.
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page {
+    policy: String,
+    style: &'static str,
+    script: &'static str,
+    version: &'static str,
+    verdict: verdict::Verdict,
+    chips: Vec<String>,
+    kernels: Option<kernels::Kernels>,
+    views: Vec<View>,
+    /// Of all runs, in their order.
+    layouts: Vec<String>,
+    partial: bool,
+    has: Has,
 }
 
-/// A table as Markdown has it, which is also fit to be read as it stands.
-#[must_use]
-pub fn table(headings: &[&str], rows: Vec<Vec<String>>) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(presets::ASCII_MARKDOWN)
-        .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(headings.to_vec());
-    for row in rows {
-        table.add_row(row);
+/// Which sections there are.
+struct Has {
+    throughput: bool,
+    changes: bool,
+    semantics: bool,
+}
+
+/// One run.
+struct View {
+    id: usize,
+    heading: String,
+    throughput: Option<throughput::Throughput>,
+    /// Why no times are shown although there are some; empty: they are.
+    timeless: String,
+    /// What is to be known before the times are looked at.
+    doubt: &'static str,
+    cases: String,
+    changes: Option<changes::Changes>,
+    semantics: Option<semantics::Semantics>,
+    environment: environment::Environment,
+}
+
+/// Reads the inputs and writes the page. `warn` is told, a line each, what was taken
+/// although it is not whole.
+///
+/// # Errors
+/// [`Failure`]; the first input that fails ends it, and nothing is written.
+pub fn run(options: &ReportOptions, warn: &dyn Fn(&str)) -> Result<Answer, Failure> {
+    let runs = Runs::read(&options.files, options.tolerance, warn)?.runs;
+    let page = page(&runs);
+    // The template writes to a String, which takes everything.
+    let html = page
+        .render()
+        .map_err(|error| Failure::Page(error.to_string()))?;
+    let text = if options.out == "-" {
+        html
+    } else {
+        let out = Path::new(&options.out);
+        fs::write(out, html).map_err(HostError::file("write", out))?;
+        String::new()
+    };
+    Ok(Answer {
+        text,
+        failure: None,
+    })
+}
+
+fn page(runs: &[Run]) -> Page {
+    let names = names::names(runs);
+    let views: Vec<View> = runs
+        .iter()
+        .zip(&names)
+        .enumerate()
+        .map(|(id, (run, name))| View::of(id, run, name, runs))
+        .collect();
+    let mut layouts: Vec<String> = Vec::new();
+    for layout in views
+        .iter()
+        .flat_map(|view| &view.throughput)
+        .flat_map(|found| &found.layouts)
+    {
+        if !layouts.contains(layout) {
+            layouts.push(layout.clone());
+        }
     }
-    format!("{table}\n")
+    Page {
+        policy: policy(),
+        style: STYLE,
+        script: SCRIPT,
+        version: env!("CARGO_PKG_VERSION"),
+        verdict: verdict::of(runs),
+        chips: chips(runs),
+        kernels: kernels::of(runs, &names),
+        layouts,
+        partial: runs.iter().any(Run::is_partial),
+        has: Has {
+            throughput: views
+                .iter()
+                .any(|view| view.throughput.is_some() || !view.timeless.is_empty()),
+            changes: views.iter().any(|view| view.changes.is_some()),
+            semantics: views.iter().any(|view| view.semantics.is_some()),
+        },
+        views,
+    }
+}
+
+impl View {
+    fn of(id: usize, run: &Run, name: &str, all: &[Run]) -> Self {
+        let groups = groups::groups(&run.samples);
+        let real = kernels::is_real(run, all);
+        let throughput = throughput::Throughput::of(&groups);
+        let timeless = match real {
+            Real::No if throughput.is_some() => {
+                "This machine is emulated, or may be: its times say nothing, and are not shown."
+                    .to_owned()
+            }
+            _ => String::new(),
+        };
+        let doubt = match real {
+            Real::Perhaps => {
+                "Nothing tells whether this machine is emulated; if it is, its times say nothing."
+            }
+            _ => "",
+        };
+        Self {
+            id,
+            heading: names::heading(run, name, all),
+            throughput: throughput.filter(|_| timeless.is_empty()),
+            timeless,
+            doubt,
+            cases: if run.samples.is_empty() {
+                String::new()
+            } else {
+                run.cases()
+            },
+            changes: changes::Changes::of(run, &groups),
+            semantics: semantics::Semantics::of(&run.probes),
+            environment: environment::Environment::of(run),
+        }
+    }
+}
+
+/// What stands under the title.
+fn chips(runs: &[Run]) -> Vec<String> {
+    let [run] = runs else {
+        return vec![format!("{} machines or settings", runs.len())];
+    };
+    let model = run
+        .note("cpu_model")
+        .filter(|model| !model.starts_with("unknown"));
+    let model = model.map(|model| crate::text::printable(model.as_bytes()));
+    let cpu = [Some(run.machine.arch.clone()), model];
+    let mut chips = vec![
+        cpu.into_iter().flatten().collect::<Vec<_>>().join(" / "),
+        format!("Linux {}", run.machine.kernel),
+        format!("{} pages", figures::bytes(run.machine.page_bytes)),
+    ];
+    if !run.samples.is_empty() {
+        chips.push(run.cases());
+    }
+    if !run.machine.label.is_empty() {
+        chips.push(run.machine.label.clone());
+    }
+    chips
+}
+
+/// Nothing may be loaded, and no script or style runs but the page's own.
+fn policy() -> String {
+    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
+    format!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; base-uri 'none'; form-action 'none'",
+        hash(STYLE),
+        hash(SCRIPT)
+    )
 }

@@ -2,32 +2,48 @@
 //!
 //! Nothing is said before every input has proved itself whole.
 
+mod fit;
 mod pool;
 
 use crate::cli::SummaryOptions;
 use crate::failure::Failure;
-use crate::stream::{Problem, Row, Stream, StreamError, StreamReader};
+use crate::input;
+use crate::matrix::MATRIX_CSV;
+use crate::runs::{Machine, sample};
+use crate::stream::{Stream, StreamError, StreamReader};
 use crate::text::printable;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::record::Record;
-use cowitness::emit::summary::{Name, Sample};
-use pool::{Machine, Measured, Pools};
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use pool::{Measured, Pools};
+use std::io::BufRead;
+use std::path::Path;
 
 /// Reads all inputs and gives the summary of their rows of `bench`; streams of other records
 /// are checked and passed over. `warn` is told, a line each, what was taken
-/// although it is not whole.
+/// although it is not whole. `width` is that of the terminal, if the text goes to one.
 ///
 /// # Errors
 /// [`Failure`]; the first input that fails ends it.
-pub fn run(options: &SummaryOptions, warn: &dyn Fn(&str)) -> Result<String, Failure> {
+pub fn run(
+    options: &SummaryOptions,
+    width: Option<usize>,
+    warn: &dyn Fn(&str),
+) -> Result<String, Failure> {
     let mut pools = Pools::default();
     // The first stream of another record, for the case that there is none of bench.
     let mut other = None;
     for file in &options.files {
-        let (name, input) = open(file)?;
+        if Path::new(file)
+            .file_name()
+            .is_some_and(|name| name == MATRIX_CSV)
+        {
+            let name = printable(file.as_encoded_bytes());
+            warn(&format!(
+                "{name} is the table of a matrix, not rows; it is passed over"
+            ));
+            continue;
+        }
+        let (name, input) = input::open(file, options.tolerance)?;
         let mut streams = StreamReader::new(name.clone(), input, options.tolerance);
         while let Some(mut stream) = streams.next_stream()? {
             let measured = measured(&name, &mut stream, pools.next_source())?;
@@ -40,22 +56,11 @@ pub fn run(options: &SummaryOptions, warn: &dyn Fn(&str)) -> Result<String, Fail
             }
         }
     }
-    match (pools.summarise(), other) {
-        (Err(Failure::NoRows), Some(other)) => Err(other.into()),
-        (summary, _) => summary,
-    }
-}
-
-/// Opens an input; also what to call it.
-fn open(file: &OsStr) -> Result<(String, Box<dyn BufRead>), Failure> {
-    if file == "-" {
-        return Ok(("standard input".to_owned(), Box::new(io::stdin().lock())));
-    }
-    let name = printable(file.as_encoded_bytes());
-    match File::open(file) {
-        Ok(file) => Ok((name, Box::new(BufReader::with_capacity(1 << 16, file)))),
-        Err(error) => Err(Failure::Open { name, error }),
-    }
+    let text = match (pools.summarise(), other) {
+        (Err(Failure::NoRows), Some(other)) => return Err(other.into()),
+        (summary, _) => summary?,
+    };
+    Ok(width.map_or(text.clone(), |width| fit::fit(&text, width)))
 }
 
 /// Reads a stream to its checked end.
@@ -86,24 +91,14 @@ fn measured<R: BufRead>(
         };
         measured.samples.push(sample(&row, &bench, source)?);
         // The reader sees to it that all rows of a stream agree in these.
-        measured.machine.get_or_insert_with(|| Machine::of(&bench));
+        measured.machine.get_or_insert_with(|| Machine {
+            label: bench.label.to_owned(),
+            kernel: bench.kernel.to_owned(),
+            arch: bench.arch.to_owned(),
+            page_bytes: bench.page_bytes,
+        });
     }
     measured.checksum = stream.checksum();
     measured.partial = stream.cut().is_some();
     Ok(measured)
-}
-
-fn sample(row: &Row<'_>, bench: &BenchRow<'_>, source: u32) -> Result<Sample, StreamError> {
-    Sample::from_row(bench, source).ok_or_else(|| {
-        let names = [
-            ("layout", bench.layout),
-            ("pages", bench.pages),
-            ("method", bench.method),
-            ("evidence", bench.evidence),
-        ];
-        let long = names.iter().find(|(_, name)| Name::new(name).is_none());
-        let (column, found) = *long.unwrap_or(&("record", "bench"));
-        let found = crate::text::shown(found.as_bytes());
-        row.error(Problem::Field { column, found })
-    })
 }

@@ -13,13 +13,22 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
     printable
 }
 
-/// As [`printable`], cut after 60 characters.
+/// As [`printable`], cut after 60 characters: a value in the middle of a message.
 pub(crate) fn shown(bytes: &[u8]) -> String {
-    const SHOWN: usize = 60;
+    cut(bytes, 60)
+}
+
+/// As [`printable`], cut after 400 characters: what somebody else said of a failure, whose
+/// cause often comes last.
+pub(crate) fn sentence(bytes: &[u8]) -> String {
+    cut(bytes, 400)
+}
+
+fn cut(bytes: &[u8], most: usize) -> String {
     // Four bytes are the longest character, so the head holds all that is shown.
-    let head = &bytes[..bytes.len().min(4 * (SHOWN + 1))];
+    let head = &bytes[..bytes.len().min(4 * (most + 1))];
     let text = String::from_utf8_lossy(head);
-    let Some((cut, _)) = text.char_indices().nth(SHOWN) else {
+    let Some((cut, _)) = text.char_indices().nth(most) else {
         return printable(bytes);
     };
     printable(&text.as_bytes()[..cut]) + "..."

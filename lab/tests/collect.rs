@@ -1,8 +1,12 @@
 //! `matrix --collect` over folders as `scripts/` brings them back, and what `kernels` and
 //! `matrix` say when a program is missing. Nothing is booted.
 
+mod seal;
+
 use cowitness_lab::scratch::Scratch;
+use seal::resealed;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -67,10 +71,11 @@ fn hosts_become_lines_and_what_failed_decides_the_status() {
         "x86_64",
         "4096",
         "emulated",
+        // By probe where bench did not ask.
         "0",
-        "",
+        "0",
         "100",
-        "",
+        "100",
         "read",
         "EFAULT",
         "EIO",
@@ -79,6 +84,13 @@ fn hosts_become_lines_and_what_failed_decides_the_status() {
         "pass",
         "",
         "",
+        "0",
+        "read",
+        "EFAULT",
+        "read",
+        "EIO",
+        "EFAULT",
+        "EIO",
     ];
     assert_eq!(fields, wanted);
 
@@ -98,7 +110,7 @@ fn hosts_become_lines_and_what_failed_decides_the_status() {
         text.ends_with("\ngamma: failed: no route to host\n"),
         "{text}"
     );
-    assert!(text.contains("delta: failed: cannot open "), "{text}");
+    assert!(text.contains("delta: failed: cannot read "), "{text}");
     let said = String::from_utf8(ran.stderr).unwrap();
     assert!(
         said.contains("cowitness-lab: error: 2 of 4 machines failed\n"),
@@ -138,6 +150,189 @@ fn rows_of_two_machines_or_of_one_that_failed_are_not_believed() {
         ("failed", "timed out", ""),
         "{text}"
     );
+}
+
+/// The outcome and its detail of a host whose file is `text`.
+fn of_file(text: &str) -> (String, String) {
+    let hosts = Scratch::new().unwrap();
+    put(&hosts.path().join("alpha/results.csv"), text);
+    let (ran, _, lines) = collect(&hosts);
+    let (outcome, detail) = (lines[0][15].to_owned(), lines[0][16].to_owned());
+    assert_eq!(ran.status.code() == Some(0), outcome == "pass", "{outcome}");
+    (outcome, detail)
+}
+
+#[test]
+fn rows_that_come_to_nothing_do_not_pass() {
+    let lines = |keep: &dyn Fn(&str) -> bool| {
+        let all = rows();
+        resealed(
+            &all.split_inclusive('\n')
+                .filter(|line| keep(line))
+                .collect::<String>(),
+        )
+    };
+    let is = |text: &str, outcome: &str, detail: &str| {
+        let found = of_file(text);
+        assert!(found.0 == outcome && found.1.contains(detail), "{found:?}");
+    };
+    is(&rows(), "pass", "");
+    let none = lines(&|line| !line.starts_with("bench,") && !line.starts_with("probe,"));
+    is(&none, "damaged", "0 readers, its options speak of 2");
+    let unsaid = none
+        .replace("#option_", "#opted_")
+        .replace("#command=probe", "#command=x");
+    is(&unsaid, "empty", "stream 1 has no row");
+    let skipped = resealed(&rows().replace(",ok\n", ",skipped:no-evidence\n"));
+    is(
+        &skipped,
+        "empty",
+        "no row counts, the first is proc's, skipped: no-evidence",
+    );
+    let one = resealed(&rows().replacen(",ok\n", ",errno:EIO\n", 1));
+    is(
+        &one,
+        "invalid",
+        "1 of 50 rows lost, the first is proc's, failed: EIO",
+    );
+    let cut = lines(&|line| !line.contains(",hole,vmread,"));
+    is(
+        &cut,
+        "damaged",
+        "46 rows, where 8 questions to 6 readers make 48",
+    );
+    is(
+        &(rows() + &rows()),
+        "damaged",
+        "streams 1 and 3 are the same",
+    );
+    let foreign = rows().replacen("#kernel=6.12", "#kernel=6.1", 1);
+    is(&foreign, "damaged", "its note 'kernel' is 6.1.117+deb13");
+}
+
+#[test]
+fn output_of_commands_without_rows_is_called_what_it_is() {
+    let env = of_file("#cowitness 1\n#command=env\n#kernel=6.1\n");
+    assert_eq!(env.0, "empty");
+    assert!(env.1.contains("`cowitness env`"), "{}", env.1);
+    let well = of_file("ok clock\nskip x: y\n1 passed, 0 failed, 1 skipped\n");
+    assert_eq!(well.0, "pass");
+    let bad = of_file("ok clock\nfail hole: no\n1 passed, 1 failed, 0 skipped\n");
+    assert_eq!(bad, ("fail".to_owned(), "selftest: hole: no".to_owned()));
+    let nothing = of_file("skip x: y\n0 passed, 0 failed, 1 skipped\n");
+    assert_eq!(nothing.0, "empty");
+    assert_eq!(
+        of_file("ok a\n2 passed, 0 failed, 0 skipped\n").0,
+        "damaged"
+    );
+    assert_eq!(of_file("").0, "damaged");
+}
+
+#[test]
+fn the_reason_of_a_failure_is_shown_to_its_end() {
+    let hosts = Scratch::new().unwrap();
+    let reason = "fatal: the task at line 40 ended: ssh: connect to host rack-4.example port 22: \
+                  Connection refused";
+    put(&hosts.path().join("alpha/failed"), reason);
+    let (ran, text, lines) = collect(&hosts);
+    assert_eq!(&lines[0][16], reason);
+    assert!(text.contains(reason), "{text}");
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(!said.contains(".log"), "{said}");
+}
+
+#[test]
+fn the_table_is_told_even_if_it_cannot_be_written_and_one_lab_writes_at_a_time() {
+    let (hosts, out) = (Scratch::new().unwrap(), Scratch::new().unwrap());
+    put(&hosts.path().join("alpha/results.csv"), &rows());
+    // A directory of that name that is not empty cannot be replaced.
+    put(&out.path().join("matrix.csv/there"), "");
+    let matrix = || {
+        let mut command = program(&["matrix", "--collect"]);
+        command.arg(hosts.path()).arg("-o").arg(out.path());
+        command.output().unwrap()
+    };
+    let ran = matrix();
+    assert_eq!(ran.status.code(), Some(1));
+    let text = String::from_utf8(ran.stdout).unwrap();
+    assert!(text.contains("| alpha "), "{text}");
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(
+        said.contains("cannot write ") && said.contains("matrix.csv: "),
+        "{said}"
+    );
+    let held = fs::File::open(out.path()).unwrap();
+    held.lock().unwrap();
+    let ran = matrix();
+    assert_eq!((ran.status.code(), &*ran.stdout), (Some(1), &b""[..]));
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(
+        said.contains("another cowitness-lab is at work in "),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_matrix_among_the_files_of_summary_is_passed_over() {
+    let hosts = Scratch::new().unwrap();
+    let (file, matrix) = (hosts.path().join("a.csv"), hosts.path().join("matrix.csv"));
+    put(&file, &rows());
+    put(&matrix, "record,machine\n");
+    let ran = program(&["summary"])
+        .arg(file)
+        .arg(matrix)
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(0));
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(
+        said.contains("matrix.csv is the table of a matrix"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_fetch_that_waits_for_another_says_so_and_can_be_ended() {
+    let (cache, out) = (Scratch::new().unwrap(), Scratch::new().unwrap());
+    let lock = fs::File::create(cache.path().join("lock")).unwrap();
+    lock.lock().unwrap();
+    let tools = Scratch::new().unwrap();
+    let names = [
+        "qemu-system-x86_64",
+        "setpriv",
+        "apt-get",
+        "apt-cache",
+        "dpkg-deb",
+    ];
+    for name in names {
+        put(&tools.path().join(name), "never run");
+    }
+    let appliance = tools.path().join("appliance");
+    put(&appliance, "never run");
+    let mut command = program(&["matrix", "--kernel=6.1-x86_64", "--arch=x86_64"]);
+    command
+        .arg("--cache")
+        .arg(cache.path())
+        .arg("-o")
+        .arg(out.path());
+    command
+        .arg("--appliance")
+        .arg(&appliance)
+        .env("PATH", tools.path());
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let waits = said.find(|line| line.as_ref().unwrap().contains("waiting for another"));
+    assert!(waits.is_some());
+    let kill = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(kill.unwrap().success());
+    let ran = child.wait_with_output().unwrap();
+    assert_eq!(ran.status.code(), Some(143));
+    let text = String::from_utf8(ran.stdout).unwrap();
+    assert!(text.contains("| interrupted "), "{text}");
 }
 
 #[test]

@@ -6,6 +6,8 @@ use common::{Ran, lab};
 
 const PROGRAM: &str = "usage: cowitness-lab <command> [options]";
 const SUMMARY: &str = "usage: cowitness-lab summary [options] FILE...";
+const REPORT: &str = "usage: cowitness-lab report [options] FILE...";
+const COMPARE: &str = "usage: cowitness-lab compare [options] A B";
 const MATRIX: &str = "usage: cowitness-lab matrix [options] [-- APPLIANCE ARGS...]";
 const KERNELS: &str = "usage: cowitness-lab kernels [options]";
 
@@ -14,13 +16,17 @@ fn help_and_version_go_to_stdout() {
     let version = concat!("cowitness-lab ", env!("CARGO_PKG_VERSION"), "\n");
     let program = include_str!("data/help.txt");
     let summary = include_str!("data/help-summary.txt");
+    let report = include_str!("data/help-report.txt");
+    let compare = include_str!("data/help-compare.txt");
     let matrix = include_str!("data/help-matrix.txt");
     let kernels = include_str!("data/help-kernels.txt");
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["-h"], program),
         (&["--help"], program),
         (&["summary", "--help"], summary),
         (&["summary", "absent.csv", "-h"], summary),
+        (&["report", "-o", "x.html", "-h"], report),
+        (&["compare", "absent.csv", "--help"], compare),
         (&["matrix", "--arch=aarch64", "--help"], matrix),
         (&["kernels", "-h"], kernels),
         (&["--version"], version),
@@ -35,25 +41,25 @@ fn help_and_version_go_to_stdout() {
 
 #[test]
 fn usage_errors_name_the_word_and_what_is_allowed() {
-    let cases: [(&[&str], &str, &str); 19] = [
+    let cases: [(&[&str], &str, &str); 28] = [
         (
             &[],
-            "no command given; commands are summary, matrix, kernels",
+            "no command given; commands are summary, report, compare, matrix, kernels",
             PROGRAM,
         ),
         (
             &["sumary", "-h"],
-            "unknown command 'sumary'; commands are summary, matrix, kernels",
+            "unknown command 'sumary'; commands are summary, report, compare, matrix, kernels",
             PROGRAM,
         ),
         (
             &["-"],
-            "unknown command '-'; commands are summary, matrix, kernels",
+            "unknown command '-'; commands are summary, report, compare, matrix, kernels",
             PROGRAM,
         ),
         (
             &["\x1b[2J"],
-            "unknown command '\\u{1b}[2J'; commands are summary, matrix, kernels",
+            "unknown command '\\u{1b}[2J'; commands are summary, report, compare, matrix, kernels",
             PROGRAM,
         ),
         (
@@ -81,10 +87,33 @@ fn usage_errors_name_the_word_and_what_is_allowed() {
             "'--partial' takes no value",
             SUMMARY,
         ),
+        (&["report"], "no FILE given; '-' is standard input", REPORT),
+        (&["report", "bench.csv", "-o"], "'-o' needs a value", REPORT),
+        (
+            &["report", "--out", "x"],
+            "unknown option '--out'; options are -o, --partial, -h, --help, -V, --version",
+            REPORT,
+        ),
+        (
+            &["compare", "bench.csv"],
+            "1 files given; two are compared, A and B",
+            COMPARE,
+        ),
+        (
+            &["compare", "a", "b", "--threshold=5%"],
+            "'5%' for --threshold is no number from 0 to 1000",
+            COMPARE,
+        ),
+        (
+            &["compare", "a", "b", "--noise", "1001"],
+            "'1001' for --noise is no number from 0 to 1000",
+            COMPARE,
+        ),
         (
             &["matrix", "bench"],
-            "unknown option 'bench'; options are --kernel, --arch, --vmlinuz, --appliance, \
-             --append, --deadline, --jobs, --cache, --collect, -o, -h, --help, -V, --version",
+            "stray word 'bench'; options are --kernel, --arch, --vmlinuz, --appliance, --append, \
+             --memory, --deadline, --jobs, --cache, --collect, -o, -h, --help, -V, --version; \
+             words for the appliance come after --",
             MATRIX,
         ),
         (
@@ -122,6 +151,21 @@ fn usage_errors_name_the_word_and_what_is_allowed() {
             &["matrix", "--", "bench", "--label=rack 4"],
             "'--label=rack 4' cannot pass through a kernel's command line: no spaces, quotes or \
              control characters, ASCII only",
+            MATRIX,
+        ),
+        (
+            &["matrix", "--collect=fleet", "--kernel=6.1-x86_64"],
+            "--collect boots nothing, so that '--kernel' means nothing with it",
+            MATRIX,
+        ),
+        (
+            &["matrix", "--vmlinuz=a", "--collect=fleet", "--arch=x86_64"],
+            "--collect boots nothing, so that '--arch' means nothing with it",
+            MATRIX,
+        ),
+        (
+            &["matrix", "--collect=fleet", "--", "bench"],
+            "--collect boots nothing, so that '--' means nothing with it",
             MATRIX,
         ),
         (

@@ -2,6 +2,8 @@
 
 use super::{Command, Request, Topic, UsageError, Word, quoted};
 use crate::kernels::table::Arch;
+use crate::readers::{self, READERS};
+use cowitness::boot_line::WORDS_MAX;
 use lexopt::{Arg, Parser};
 use std::ffi::OsString;
 use std::thread;
@@ -12,20 +14,36 @@ pub(super) const COMMAND: Command = Command {
     purpose: "boots the appliance on many kernels and compares what they do",
     usage: "usage: cowitness-lab matrix [options] [-- APPLIANCE ARGS...]",
     help: include_str!("matrix.txt"),
-    options: "--kernel, --arch, --vmlinuz, --appliance, --append, --deadline, --jobs, --cache, \
-              --collect, -o, -h, --help, -V, --version",
+    options: "--kernel, --arch, --vmlinuz, --appliance, --append, --memory, --deadline, --jobs, \
+              --cache, --collect, -o, -h, --help, -V, --version; words for the appliance come \
+              after --",
     parse,
 };
 
 /// What the appliance does if nothing else is asked for: every reader that the table shows,
-/// every answer that it shows, and its own checks. Small, as emulated machines are slow.
-const ARGUMENTS: &str = "bench --mb=8 --segment-pages=16 --block=64K --repeats=2 --warm=1 \
-                         --method=proc,proc-seek,vmread,vmread-batch -q \
-                         then probe -q then selftest";
+/// every answer that it shows, and its own checks. Small, as emulated machines are slow. Each
+/// machine's rows bear its name, so that the files of all are fit for one summary.
+fn default_words(machine: &str) -> String {
+    let methods = readers::names(READERS.iter().filter(|reader| reader.in_bench), ",");
+    let label = label(machine);
+    format!(
+        "bench --mb=8 --segment-pages=16 --block=64K --repeats=2 --warm=1 --method={methods} -q \
+         --label={label} then probe -q --label={label} then selftest"
+    )
+}
 
-/// Words that a kernel passes to its init; one more is a panic (`MAX_INIT_ARGS` in
-/// init/main.c counts the program's name).
-const WORDS_MAX: usize = 31;
+/// A machine's name as a label that passes through a kernel's command line.
+fn label(machine: &str) -> String {
+    let fit = |letter: char| letter.is_ascii_graphic() && letter != '"';
+    let letters = machine
+        .chars()
+        .map(|letter| if fit(letter) { letter } else { '_' });
+    // The appliance takes 64 bytes.
+    letters.take(64).collect()
+}
+
+/// The most memory of a guest in MiB: 1 TiB.
+const MEMORY_MAX: u64 = 1 << 20;
 
 /// The longest day.
 const DEADLINE_MAX: u64 = 86_400;
@@ -47,16 +65,16 @@ pub struct MatrixOptions {
     pub deadline_s: Option<u64>,
     /// Words added to each kernel's command line.
     pub append: String,
-    /// Guests at a time.
-    pub jobs: usize,
+    /// Memory of each guest in MiB; `None`: the table's.
+    pub memory_mib: Option<u64>,
+    /// Guests at a time; `None`: one.
+    pub jobs: Option<usize>,
     /// Where the cache is; `None`: where the user's caches are.
     pub cache: Option<OsString>,
     /// A folder of rows to be read; nothing is booted.
     pub collect: Option<OsString>,
-    /// For the appliance.
-    pub arguments: Vec<String>,
-    /// Whether these ask every question of the table.
-    pub asks_everything: bool,
+    /// For the appliance; `None`: what asks every question of the table.
+    pub arguments: Option<Vec<String>>,
 }
 
 impl Default for MatrixOptions {
@@ -69,11 +87,11 @@ impl Default for MatrixOptions {
             out: "out".into(),
             deadline_s: None,
             append: String::new(),
-            jobs: 1,
+            memory_mib: None,
+            jobs: None,
             cache: None,
             collect: None,
-            arguments: ARGUMENTS.split_whitespace().map(str::to_owned).collect(),
-            asks_everything: true,
+            arguments: None,
         }
     }
 }
@@ -82,8 +100,7 @@ fn parse(parser: &mut Parser) -> Result<Request, UsageError> {
     let mut options = MatrixOptions::default();
     loop {
         if let Some(arguments) = after_dashes(parser)? {
-            options.arguments = arguments;
-            options.asks_everything = false;
+            options.arguments = Some(arguments);
         }
         let name = match COMMAND.next(parser)? {
             None => break,
@@ -94,7 +111,7 @@ fn parse(parser: &mut Parser) -> Result<Request, UsageError> {
         };
         options.set(&name, parser)?;
     }
-    options.checked().map(Request::Matrix)
+    options.checked().map(Box::new).map(Request::Matrix)
 }
 
 /// If argv goes on with `--`, everything behind it.
@@ -123,6 +140,24 @@ fn appliance_word(word: OsString) -> Result<String, UsageError> {
 }
 
 impl MatrixOptions {
+    /// The words for the appliance on `machine`.
+    #[must_use]
+    pub fn words(&self, machine: &str) -> Vec<String> {
+        let default = || {
+            default_words(machine)
+                .split(' ')
+                .map(str::to_owned)
+                .collect()
+        };
+        self.arguments.clone().unwrap_or_else(default)
+    }
+
+    /// Whether these ask every question of the table.
+    #[must_use]
+    pub fn asks_everything(&self) -> bool {
+        self.arguments.is_none()
+    }
+
     fn set(&mut self, name: &str, parser: &mut Parser) -> Result<(), UsageError> {
         match name {
             "out" => self.out = COMMAND.value(parser)?,
@@ -134,7 +169,8 @@ impl MatrixOptions {
             "deadline" => {
                 self.deadline_s = Some(COMMAND.number(parser, "--deadline", DEADLINE_MAX)?);
             }
-            "jobs" => self.jobs = jobs(parser)?,
+            "memory" => self.memory_mib = Some(COMMAND.number(parser, "--memory", MEMORY_MAX)?),
+            "jobs" => self.jobs = Some(jobs(parser)?),
             "cache" => self.cache = Some(COMMAND.value(parser)?),
             "collect" => self.collect = Some(COMMAND.value(parser)?),
             other => return Err(COMMAND.unknown(&Arg::Long(other))),
@@ -142,9 +178,30 @@ impl MatrixOptions {
         Ok(())
     }
 
+    /// The first option given that is about booting.
+    fn of_booting(&self) -> Option<&'static str> {
+        let given = [
+            (!self.kernels.is_empty(), "--kernel"),
+            (self.arch.is_some(), "--arch"),
+            (self.vmlinuz.is_some(), "--vmlinuz"),
+            (self.appliance.is_some(), "--appliance"),
+            (!self.append.is_empty(), "--append"),
+            (self.memory_mib.is_some(), "--memory"),
+            (self.deadline_s.is_some(), "--deadline"),
+            (self.jobs.is_some(), "--jobs"),
+            (self.cache.is_some(), "--cache"),
+            (self.arguments.is_some(), "--"),
+        ];
+        let mut given = given.into_iter();
+        given.find_map(|(given, name)| given.then_some(name))
+    }
+
     fn checked(self) -> Result<Self, UsageError> {
-        let words = self.arguments.len();
-        let problem = if words > WORDS_MAX {
+        let words = self.arguments.as_ref().map_or(0, Vec::len);
+        let of_booting = self.of_booting().filter(|_| self.collect.is_some());
+        let problem = if let Some(option) = of_booting {
+            format!("--collect boots nothing, so that '{option}' means nothing with it")
+        } else if words > WORDS_MAX {
             format!(
                 "{words} words for the appliance; a kernel passes at most {WORDS_MAX} to its init"
             )
@@ -177,7 +234,7 @@ mod tests {
     fn matrix(words: &[&str]) -> Result<MatrixOptions, String> {
         let words = ["cowitness-lab", "matrix"].iter().chain(words);
         match crate::cli::parse(Parser::from_iter(words)) {
-            Ok(Request::Matrix(options)) => Ok(options),
+            Ok(Request::Matrix(options)) => Ok(*options),
             Ok(other) => Err(format!("{other:?}")),
             Err(error) => Err(error.problem),
         }
@@ -186,15 +243,16 @@ mod tests {
     #[test]
     fn words_behind_the_dashes_are_the_appliances() {
         let plain = matrix(&["--arch=x86_64", "-o", "somewhere"]).unwrap();
-        assert!(plain.asks_everything);
+        assert!(plain.asks_everything());
         assert_eq!(
             (plain.arch, &*plain.out),
             (Some(Arch::X86), "somewhere".as_ref())
         );
         let own = matrix(&["--kernel", "a,b", "--", "bench", "-q", "--", "--help"]).unwrap();
         assert_eq!(own.kernels, ["a", "b"]);
-        assert_eq!(own.arguments, ["bench", "-q", "--", "--help"]);
-        assert!(!own.asks_everything);
+        let words = own.words("a");
+        assert_eq!(words, ["bench", "-q", "--", "--help"]);
+        assert!(!own.asks_everything());
     }
 
     #[test]
@@ -206,7 +264,22 @@ mod tests {
         );
         let many = vec!["x"; WORDS_MAX + 1];
         let words: Vec<&str> = ["--"].into_iter().chain(many).collect();
-        assert!(matrix(&words).unwrap_err().starts_with("32 words"));
+        assert!(matrix(&words).unwrap_err().starts_with("33 words"));
         assert!(matrix(&words[..words.len() - 1]).is_ok());
+    }
+
+    #[test]
+    fn the_help_shows_the_default_words() {
+        let words = |text: &str| {
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        let help = words(include_str!("matrix.txt")).join(" ");
+        let default = default_words("NAME");
+        assert!(help.contains(&default), "{default}");
+        assert!(help.contains(&format!("at most {WORDS_MAX}, ")));
+        assert!(words(&default).len() <= WORDS_MAX);
+        assert_eq!(label("my kernel\"é-aarch64"), "my_kernel__-aarch64");
     }
 }

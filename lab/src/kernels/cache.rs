@@ -4,7 +4,7 @@
 use super::apt::{Package, Suite};
 use super::image;
 use super::table::{Kernel, Table};
-use crate::host::{self, HostError};
+use crate::host::{self, HostError, Interrupt};
 use crate::scratch::Scratch;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -32,19 +32,21 @@ pub struct Record {
 pub struct Cache {
     root: PathBuf,
     suites: Mutex<BTreeMap<String, Suite>>,
+    interrupt: Interrupt,
 }
 
 impl Cache {
-    /// The cache under `root`.
+    /// The cache under `root`; `interrupt` ends the wait for another run that is fetching.
     ///
     /// # Errors
     /// [`HostError::File`]: it cannot be created.
-    pub fn open(root: PathBuf) -> Result<Self, HostError> {
+    pub fn open(root: PathBuf, interrupt: Interrupt) -> Result<Self, HostError> {
         let images = root.join("kernels");
         fs::create_dir_all(&images).map_err(HostError::file("create", &images))?;
         Ok(Self {
             root,
             suites: Mutex::new(BTreeMap::new()),
+            interrupt,
         })
     }
 
@@ -66,30 +68,41 @@ impl Cache {
         there.then_some(record)
     }
 
-    /// The image of `kernel`, fetched if it is not there, its checksum verified.
+    /// The image of `kernel` and its record, fetched if it is not there, its checksum
+    /// verified. `say` is told what is waited for.
     ///
     /// # Errors
     /// [`HostError`].
-    pub fn image(&self, table: &Table, kernel: &Kernel) -> Result<PathBuf, HostError> {
+    pub fn image(
+        &self,
+        table: &Table,
+        kernel: &Kernel,
+        say: &dyn Fn(&str),
+    ) -> Result<(PathBuf, Record), HostError> {
         let record = match self.record(kernel) {
             Some(record) => record,
-            None => self.fetch(table, kernel)?,
+            None => self.fetch(table, kernel, say)?,
         };
         let path = self.images().join(&record.file);
         verify(&path, &record.sha256)?;
-        Ok(path)
+        Ok((path, record))
     }
 
     /// Fetches what the metapackage of `kernel` depends on today, unless it is there.
     ///
     /// # Errors
     /// [`HostError`].
-    pub fn fetch(&self, table: &Table, kernel: &Kernel) -> Result<Record, HostError> {
+    pub fn fetch(
+        &self,
+        table: &Table,
+        kernel: &Kernel,
+        say: &dyn Fn(&str),
+    ) -> Result<Record, HostError> {
         host::require(&["apt-get", "apt-cache", "dpkg-deb"])?;
         let lock = self.root.join("lock");
-        let locked = File::create(&lock).and_then(|file| file.lock().map(|()| file));
+        let held = File::create(&lock).map_err(HostError::file("create", &lock))?;
         // Another run may be fetching; its kernels are ours, too.
-        let _held = locked.map_err(HostError::file("lock", &lock))?;
+        host::lock(&held, &lock, &self.interrupt, say)?;
         let mut suites = self.suites.lock().unwrap_or_else(PoisonError::into_inner);
         if !suites.contains_key(&kernel.suite) {
             let suite = Suite::update(&self.root.join("apt"), &kernel.suite)?;
@@ -165,7 +178,7 @@ mod tests {
     #[test]
     fn an_altered_image_is_refused_and_a_record_without_one_is_none() {
         let directory = Scratch::new().unwrap();
-        let cache = Cache::open(directory.path().to_owned()).unwrap();
+        let cache = Cache::open(directory.path().to_owned(), Interrupt::default()).unwrap();
         let table = Table::built_in();
         let kernel = &table.kernels[0];
         assert_eq!(cache.record(kernel), None);
@@ -181,9 +194,9 @@ mod tests {
         assert_eq!(cache.record(kernel), None);
         fs::write(cache.images().join("image"), "abc").unwrap();
         assert_eq!(cache.record(kernel), Some(record));
-        assert!(cache.image(&table, kernel).is_ok());
+        assert!(cache.image(&table, kernel, &|_| ()).is_ok());
         fs::write(cache.images().join("image"), "abd").unwrap();
-        let refused = cache.image(&table, kernel);
+        let refused = cache.image(&table, kernel, &|_| ());
         assert!(matches!(refused, Err(HostError::Altered { .. })));
     }
 }

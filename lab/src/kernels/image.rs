@@ -1,7 +1,9 @@
 //! Kernel images: out of a package, and whether one is whole.
 
+use super::table::Arch;
 use crate::host::HostError;
 use object::LittleEndian as LE;
+use object::pe::{IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64};
 use object::read::pe::PeFile64;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -87,14 +89,21 @@ pub(super) fn sha256(path: &Path) -> Result<String, HostError> {
     hash.map_err(HostError::file("read", path))
 }
 
-/// Refuses an image that has been cut: booted, it might only hang. Debian's images are
-/// also programs for UEFI, whose header says how many bytes the sections take; an image
-/// without such a header is let through.
+/// Refuses an image that is not for `arch`, or has been cut: booted, it might only hang.
+/// Debian's images are also programs for UEFI, whose header says how many bytes the sections
+/// take; an image without such a header is let through.
 ///
 /// # Errors
-/// [`HostError::Truncated`], [`HostError::File`].
-pub fn check_whole(path: &Path) -> Result<(), HostError> {
+/// [`HostError::OtherCpu`], [`HostError::Truncated`], [`HostError::File`].
+pub fn check(path: &Path, arch: Arch) -> Result<(), HostError> {
     let image = fs::read(path).map_err(HostError::file("read", path))?;
+    if let Some(other) = arch_of(&image).filter(|found| *found != arch) {
+        return Err(HostError::OtherCpu {
+            path: path.to_owned(),
+            found: other.name(),
+            wanted: arch.name(),
+        });
+    }
     let found = image.len() as u64;
     match bytes_of_sections(&image) {
         Some(wanted) if wanted > found => Err(HostError::Truncated {
@@ -104,6 +113,22 @@ pub fn check_whole(path: &Path) -> Result<(), HostError> {
         }),
         _ => Ok(()),
     }
+}
+
+/// The CPU that an image is for: by the header that UEFI reads, else by the magic of
+/// Documentation/arch/x86/boot.rst or Documentation/arch/arm64/booting.rst.
+fn arch_of(image: &[u8]) -> Option<Arch> {
+    if let Ok(file) = PeFile64::parse(image) {
+        return match file.nt_headers().file_header.machine.get(LE) {
+            IMAGE_FILE_MACHINE_AMD64 => Some(Arch::X86),
+            IMAGE_FILE_MACHINE_ARM64 => Some(Arch::Arm),
+            _ => None,
+        };
+    }
+    let magics = [(0x202, b"HdrS", Arch::X86), (0x38, b"ARM\x64", Arch::Arm)];
+    let found = |at: usize, magic| image.get(at..at + 4) == Some(magic);
+    let mut magics = magics.into_iter();
+    magics.find_map(|(at, magic, arch)| found(at, &magic[..]).then_some(arch))
 }
 
 /// Bytes up to the end of the last section's data.
@@ -159,6 +184,23 @@ mod tests {
         let scratch = Scratch::new().unwrap();
         let path = scratch.path().join("image");
         fs::write(&path, "not a kernel").unwrap();
-        assert!(check_whole(&path).is_ok());
+        assert!(check(&path, Arch::X86).is_ok());
+    }
+
+    #[test]
+    fn an_image_for_the_other_cpu_is_refused() {
+        let scratch = Scratch::new().unwrap();
+        let path = scratch.path().join("image");
+        let mut image = vec![0; 4096];
+        image[0x38..0x3c].copy_from_slice(b"ARM\x64");
+        fs::write(&path, image).unwrap();
+        assert!(check(&path, Arch::Arm).is_ok());
+        let refused = check(&path, Arch::X86).unwrap_err();
+        let said = refused.to_string();
+        assert!(
+            said.ends_with("image is for aarch64, not for x86_64"),
+            "{said}"
+        );
+        assert!(refused.is_bad_image());
     }
 }

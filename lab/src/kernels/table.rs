@@ -1,5 +1,6 @@
 //! The table of machines, `qemu/kernels.toml`: read once, compiled in.
 
+use crate::readers::Class;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +9,6 @@ const TEXT: &str = include_str!("../../../qemu/kernels.toml");
 
 /// A CPU that the appliance is built for, by the name that `uname -m` has for it.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
-#[serde(rename_all = "snake_case")]
 pub enum Arch {
     /// Intel's and AMD's.
     #[serde(rename = "x86_64")]
@@ -78,14 +78,52 @@ pub struct Expect {
     pub proc_split: u64,
     /// Per cent of shared pages split by process_vm_readv.
     pub vmread_split: u64,
+    /// Per cent of shared pages split by PTRACE_PEEKDATA.
+    pub ptrace_split: u64,
     /// `read` or an errno: PROT_NONE by /proc/PID/mem.
     pub prot_none_proc: String,
     /// The same by process_vm_readv.
     pub prot_none_vmread: String,
+    /// The same by PTRACE_PEEKDATA.
+    pub prot_none_ptrace: String,
     /// The same where nothing is mapped, by /proc/PID/mem.
     pub hole_proc: String,
     /// The same by process_vm_readv.
     pub hole_vmread: String,
+    /// The same by PTRACE_PEEKDATA.
+    pub hole_ptrace: String,
+}
+
+impl Expect {
+    /// Per cent of shared pages that a reader of `class` splits.
+    #[must_use]
+    pub fn split(&self, class: Class) -> u64 {
+        match class {
+            Class::Proc => self.proc_split,
+            Class::Vmread => self.vmread_split,
+            Class::Ptrace => self.ptrace_split,
+        }
+    }
+
+    /// What a page of PROT_NONE gives to a reader of `class`.
+    #[must_use]
+    pub fn prot_none(&self, class: Class) -> &str {
+        match class {
+            Class::Proc => &self.prot_none_proc,
+            Class::Vmread => &self.prot_none_vmread,
+            Class::Ptrace => &self.prot_none_ptrace,
+        }
+    }
+
+    /// What a page gives where nothing is mapped.
+    #[must_use]
+    pub fn hole(&self, class: Class) -> &str {
+        match class {
+            Class::Proc => &self.hole_proc,
+            Class::Vmread => &self.hole_vmread,
+            Class::Ptrace => &self.hole_ptrace,
+        }
+    }
 }
 
 /// A kernel of the table.

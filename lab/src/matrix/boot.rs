@@ -1,9 +1,11 @@
 //! From a kernel to a line of the table: image, initramfs, guest, judgement, files.
 
-use super::expect;
-use super::outcome::{self, Judged, Outcome};
+use super::expect::{self, Expected};
+use super::judge::{self, Case, Judged};
+use super::outcome::Outcome;
 use super::table::{Line, Run};
 use crate::appliance;
+use crate::asked::Asked;
 use crate::cli::MatrixOptions;
 use crate::failure::Failure;
 use crate::guest::{self, Guest, Ran, initramfs};
@@ -13,11 +15,15 @@ use crate::kernels::image;
 use crate::kernels::table::{Arch, Board, Kernel, Table};
 use crate::progress::Progress;
 use crate::scratch::Scratch;
+use cowitness::emit::crc::Crc32;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -46,11 +52,31 @@ pub(super) struct Booter<'r> {
     interrupt: &'r Interrupt,
     out: &'r Path,
     say: &'r (dyn Fn(&str) + Sync),
-    commands: Vec<String>,
-    /// The initramfs for each CPU, and the directory that holds them.
-    initramfs: BTreeMap<Arch, PathBuf>,
-    _directory: Scratch,
+    /// The initramfs for each CPU.
+    initramfs: BTreeMap<Arch, Packed>,
 }
+
+/// An initramfs: a file without a name, so that nothing of it is left however the lab ends.
+struct Packed {
+    file: File,
+    /// Of the appliance in it.
+    exe_crc32: u32,
+}
+
+/// A guest that ran, and what it was.
+struct Booted {
+    ran: Ran,
+    asked: Asked,
+    /// What `uname -r` has to say; `None`: it is the user's own kernel.
+    release: Option<String>,
+}
+
+/// The word on a guest's command line by which the appliance knows, on every CPU, that its
+/// machine is emulated and its timings mean nothing.
+const EMULATED: &str = "cowitness.emulated=qemu-tcg";
+
+/// What a machine leaves besides its line.
+const FILES: [&str; 3] = ["log", "csv", "txt"];
 
 impl<'r> Booter<'r> {
     /// Finds or builds the appliances and packs them.
@@ -63,17 +89,16 @@ impl<'r> Booter<'r> {
         machines: &[Machine<'_>],
         say: &'r (dyn Fn(&str) + Sync),
     ) -> Result<Self, Failure> {
-        let directory = Scratch::new()?;
         let given = options.appliance.as_deref().map(Path::new);
         let mut packed = BTreeMap::new();
         for machine in machines {
             if let Entry::Vacant(place) = packed.entry(machine.arch) {
                 let init = appliance::find(given, machine.arch, say)?;
-                pack(
-                    &init,
-                    place.insert(directory.path().join(machine.arch.name())),
-                )?;
+                place.insert(pack(&init)?);
             }
+        }
+        for machine in machines {
+            forget(out, machine)?;
         }
         Ok(Self {
             options,
@@ -82,9 +107,7 @@ impl<'r> Booter<'r> {
             interrupt,
             out,
             say,
-            commands: commands(&options.arguments),
             initramfs: packed,
-            _directory: directory,
         })
     }
 
@@ -109,7 +132,7 @@ impl<'r> Booter<'r> {
             }
         };
         thread::scope(|scope| {
-            for _ in 0..self.options.jobs.min(machines.len()) {
+            for _ in 0..self.options.jobs.unwrap_or(1).min(machines.len()) {
                 scope.spawn(work);
             }
         });
@@ -127,21 +150,22 @@ impl<'r> Booter<'r> {
         }
         let booted = self
             .boot(machine, progress)
-            .and_then(|ran| self.judged(machine, ran, &mut line));
+            .and_then(|booted| self.judged(machine, &booted, &mut line));
         if let Err(error) = booted {
             let text = error.with_remedy();
-            line.outcome = match error.is_bad_image() {
-                true => Outcome::BadImage(text),
-                false => Outcome::NotReady(text),
+            line.outcome = match error {
+                HostError::Interrupted => Outcome::Interrupted,
+                _ if error.is_bad_image() => Outcome::BadImage(text),
+                _ => Outcome::NotReady(text),
             };
         }
         line.interrupted_by = self.interrupt.signal();
         line
     }
 
-    fn boot(&self, machine: &Machine<'_>, progress: &Progress) -> Result<Ran, HostError> {
+    fn boot(&self, machine: &Machine<'_>, progress: &Progress) -> Result<Booted, HostError> {
         let board = self.table.board(machine.arch);
-        let (image, append) = match &machine.image {
+        let (image, append, release) = match &machine.image {
             Image::Listed(kernel) => {
                 if self.cache.record(kernel).is_none() {
                     let Kernel {
@@ -152,22 +176,29 @@ impl<'r> Booter<'r> {
                     } = kernel;
                     progress.note(&format!("{name}: fetching {package} of {suite}"), self.say);
                 }
-                (self.cache.image(self.table, kernel)?, &*kernel.append)
+                let note =
+                    |line: &str| progress.note(&format!("{}: {line}", kernel.name), self.say);
+                let (image, record) = self.cache.image(self.table, kernel, &note)?;
+                (image, &*kernel.append, Some(record.release))
             }
-            Image::Own(image) => (image.clone(), ""),
+            Image::Own(image) => (image.clone(), "", None),
         };
-        image::check_whole(&image)?;
-        let stays_up = |word: &String| {
-            word.starts_with("--on-done=halt") || word.starts_with("--on-done=shell")
-        };
+        image::check(&image, machine.arch)?;
+        let words = self.options.words(&machine.name);
+        let asked = Asked::of(&words);
         let guest = Guest {
             qemu: &board.qemu,
-            arguments: self.arguments(board, machine.arch, &image, append),
-            log: &self.file(machine, "log"),
+            arguments: self.arguments(board, machine.arch, &image, append, &words),
+            log: &file(self.out, machine, "log"),
             deadline: self.deadline(),
-            stays_up: self.options.arguments.iter().any(stays_up),
+            stays_up: asked.stays_up,
         };
-        guest::run(&guest, self.interrupt)
+        let ran = guest::run(&guest, self.interrupt)?;
+        Ok(Booted {
+            ran,
+            asked,
+            release,
+        })
     }
 
     fn deadline(&self) -> Duration {
@@ -175,15 +206,27 @@ impl<'r> Booter<'r> {
         Duration::from_secs(seconds.unwrap_or(self.table.guest.deadline_s))
     }
 
-    fn arguments(&self, board: &Board, arch: Arch, image: &Path, append: &str) -> Vec<OsString> {
+    fn arguments(
+        &self,
+        board: &Board,
+        arch: Arch,
+        image: &Path,
+        append: &str,
+        appliance: &[String],
+    ) -> Vec<OsString> {
         let common = &self.table.guest;
         let mut words = vec![format!("console={}", board.console), common.append.clone()];
+        words.push(EMULATED.to_owned());
         words.extend([append, &*self.options.append].map(str::to_owned));
         words.retain(|word| !word.is_empty());
         words.push("--".to_owned());
-        words.extend(self.options.arguments.iter().cloned());
+        words.extend_from_slice(appliance);
         let mut arguments: Vec<OsString> = board.arguments.iter().map(OsString::from).collect();
-        let memory = common.memory_mib.to_string();
+        let memory = self
+            .options
+            .memory_mib
+            .unwrap_or(common.memory_mib)
+            .to_string();
         // Software alone: hardware acceleration is not everywhere, and results must not
         // depend on it. No devices but a serial port, and no reset after a panic.
         let fixed = ["-accel", "tcg", "-smp", "1", "-m", &memory];
@@ -195,77 +238,100 @@ impl<'r> Booter<'r> {
         arguments.extend(["-no-reboot", "-append"].map(OsString::from));
         arguments.push(words.join(" ").into());
         arguments.extend(["-kernel".into(), image.into()]);
-        arguments.extend(["-initrd".into(), (&self.initramfs[&arch]).into()]);
+        arguments.extend(["-initrd".into(), self.initramfs[&arch].path()]);
         arguments
     }
 
     /// Judges what ran and leaves its streams.
-    fn judged(&self, machine: &Machine<'_>, ran: Ran, line: &mut Line) -> Result<(), HostError> {
-        let log = self.file(machine, "log");
-        let name = crate::text::printable(log.as_os_str().as_encoded_bytes());
-        let judged = outcome::judge(&name, &ran.console, &ran.ending, &self.commands);
-        let Judged {
-            outcome,
-            csv,
-            findings,
-        } = judged;
-        let path = self.file(machine, "csv");
-        fs::write(&path, csv).map_err(HostError::file("write", &path))?;
-        line.outcome = outcome;
+    fn judged(
+        &self,
+        machine: &Machine<'_>,
+        booted: &Booted,
+        line: &mut Line,
+    ) -> Result<(), HostError> {
+        let Booted { ran, asked, .. } = booted;
+        let log = file(self.out, machine, "log");
+        line.has_log = !ran.console.is_empty();
         line.verdict_after = ran.verdict_after;
-        if let Image::Listed(kernel) = machine.image {
-            let compared = expect::compare(&findings, kernel, self.options.asks_everything);
+        let judged = judge::judge(&Case {
+            name: &crate::text::printable(log.as_os_str().as_encoded_bytes()),
+            console: &ran.console,
+            ending: &ran.ending,
+            asked,
+            exe_crc32: Some(self.initramfs[&machine.arch].exe_crc32),
+        });
+        for (end, text) in [("csv", &judged.csv), ("txt", &judged.text)] {
+            if !text.is_empty() {
+                let path = file(self.out, machine, end);
+                fs::write(&path, text).map_err(HostError::file("write", &path))?;
+            }
+        }
+        line.outcome = judged.outcome.clone();
+        if let (Outcome::Pass, Image::Listed(kernel)) = (&judged.outcome, &machine.image) {
             // A comparison counts only for a machine that is trusted otherwise.
-            line.compared = (line.outcome == Outcome::Pass).then_some(compared);
+            self.compare(kernel, booted, &judged, line);
         }
-        line.findings = findings;
-        if let (Outcome::Pass, Some(compared)) = (&line.outcome, &line.compared)
-            && !compared.differences.is_empty()
-        {
-            line.outcome = Outcome::Mismatch(compared.differences.join("; "));
-        }
+        line.findings = judged.findings;
         Ok(())
     }
 
-    fn file(&self, machine: &Machine<'_>, end: &str) -> PathBuf {
-        self.out.join(format!("{}.{end}", machine.name))
-    }
-}
-
-fn pack(init: &Path, path: &Path) -> Result<(), HostError> {
-    let init_bytes = fs::read(init).map_err(HostError::file("read", init))?;
-    let file = File::create(path).map_err(HostError::file("create", path))?;
-    initramfs::write(&init_bytes, file).map_err(HostError::file("write", path))
-}
-
-/// The commands that init makes of its arguments, as it repeats them on the console.
-fn commands(arguments: &[String]) -> Vec<String> {
-    let words = arguments
-        .iter()
-        .filter(|word| !word.starts_with("--on-done="));
-    let words: Vec<&str> = words.map(String::as_str).collect();
-    if words.is_empty() {
-        return vec!["selftest".to_owned()];
-    }
-    words
-        .split(|word| *word == "then")
-        .map(|words| words.join(" "))
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn arguments_become_the_commands_that_init_repeats() {
-        let commands = |words: &str| {
-            let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-            super::commands(&words)
+    fn compare(&self, kernel: &Kernel, booted: &Booted, judged: &Judged, line: &mut Line) {
+        let complete = self.options.asks_everything();
+        let expected = Expected {
+            kernel,
+            release: booted.release.as_deref().unwrap_or_default(),
+            complete,
         };
-        assert_eq!(commands(""), ["selftest"]);
-        assert_eq!(commands("--on-done=halt"), ["selftest"]);
-        assert_eq!(
-            commands("--on-done=reboot bench --mb=8 then probe -q then selftest"),
-            ["bench --mb=8", "probe -q", "selftest"]
-        );
+        let mut compared = expect::compare(&judged.findings, &expected);
+        if complete {
+            let skips = judged
+                .skips
+                .iter()
+                .map(|skip| format!("selftest skips {skip}"));
+            compared.differences.extend(skips);
+        }
+        if !compared.differences.is_empty() {
+            line.outcome = Outcome::Mismatch(compared.differences.join("; "));
+        }
+        line.compared = Some(compared);
+    }
+}
+
+fn file(out: &Path, machine: &Machine<'_>, end: &str) -> PathBuf {
+    out.join(format!("{}.{end}", machine.name))
+}
+
+/// Removes what an earlier run has left of a machine: it would pass for this one's.
+fn forget(out: &Path, machine: &Machine<'_>) -> Result<(), HostError> {
+    for end in FILES {
+        let path = file(out, machine, end);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(HostError::file("remove", &path)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn pack(init: &Path) -> Result<Packed, HostError> {
+    let init_bytes = fs::read(init).map_err(HostError::file("read", init))?;
+    let directory = Scratch::new()?;
+    let path = directory.path().join("initramfs");
+    let file = File::create(&path).map_err(HostError::file("create", &path))?;
+    initramfs::write(&init_bytes, &file).map_err(HostError::file("write", &path))?;
+    let mut crc = Crc32::new();
+    crc.update(&init_bytes);
+    Ok(Packed {
+        file,
+        exe_crc32: crc.value(),
+    })
+}
+
+impl Packed {
+    /// By which an emulator opens the file while this process has it open (proc_pid_fd(5)).
+    fn path(&self) -> OsString {
+        format!("/proc/{}/fd/{}", process::id(), self.file.as_raw_fd()).into()
     }
 }

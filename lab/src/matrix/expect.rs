@@ -2,11 +2,9 @@
 //! place of a finding.
 
 use super::findings::Findings;
-use crate::kernels::table::{Expect, Kernel};
-
-/// The readers of each class; what holds for a class holds for each of them.
-const PROC: [&str; 2] = ["proc", "proc-seek"];
-const VMREAD: [&str; 2] = ["vmread", "vmread-batch"];
+use super::split::Split;
+use crate::kernels::table::Kernel;
+use crate::readers::{READERS, Reader};
 
 /// What a comparison came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,42 +15,59 @@ pub struct Compared {
     pub differences: Vec<String>,
 }
 
-/// Compares what was found with what `kernel` has to show. With `complete`, a question
-/// without an answer is a difference.
+/// What a machine has to show.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected<'e> {
+    /// Its line of the table.
+    pub kernel: &'e Kernel,
+    /// What `uname -r` says there, as the package of its image has it.
+    pub release: &'e str,
+    /// Whether every question of the table was asked: one without an answer is a difference.
+    pub complete: bool,
+}
+
+/// Compares what was found with what is expected.
 #[must_use]
-pub fn compare(found: &Findings, kernel: &Kernel, complete: bool) -> Compared {
+pub fn compare(found: &Findings, expected: &Expected<'_>) -> Compared {
+    let Expected {
+        kernel, complete, ..
+    } = *expected;
     let mut compared = Compared::default();
     let measured = found.page_bytes > 0;
-    let arch = measured.then_some(&*found.arch);
-    compared.check(complete, "the CPU", arch, kernel.arch.name());
-    let bytes = measured.then(|| found.page_bytes.to_string());
-    let expected = (kernel.page_kib * 1024).to_string();
-    compared.check(complete, "bytes in a page", bytes.as_deref(), &expected);
-    for (methods, percent) in classes(&kernel.expect) {
-        for method in methods {
-            compared.split(found, method, percent, complete);
-        }
+    let (bytes, table) = (
+        found.page_bytes.to_string(),
+        (kernel.page_kib * 1024).to_string(),
+    );
+    for (what, seen, wanted) in [
+        ("the kernel", &*found.kernel, expected.release),
+        ("the CPU", &*found.arch, kernel.arch.name()),
+        ("bytes in a page", &*bytes, &*table),
+    ] {
+        compared.check(complete, what, measured.then_some(seen), wanted);
     }
-    for (kind, methods, says) in answers(&kernel.expect) {
-        for method in methods {
-            let what = format!("{kind} by {method}");
-            compared.check(complete, &what, found.says(kind, method), says);
+    let expect = &kernel.expect;
+    for Reader {
+        name,
+        class,
+        in_bench,
+    } in READERS
+    {
+        let percent = expect.split(class);
+        if in_bench {
+            let what = format!("split by {name}");
+            compared.split(&found.splits, &what, name, percent, complete);
+        }
+        let what = format!("split by {name} in probe");
+        compared.split(&found.probe_splits, &what, name, percent, complete);
+        for (kind, says) in [
+            ("prot-none", expect.prot_none(class)),
+            ("hole", expect.hole(class)),
+        ] {
+            let what = format!("{kind} by {name}");
+            compared.check(complete, &what, found.says(kind, name), says);
         }
     }
     compared
-}
-
-fn classes(expect: &Expect) -> [([&'static str; 2], u64); 2] {
-    [(PROC, expect.proc_split), (VMREAD, expect.vmread_split)]
-}
-
-fn answers(expect: &Expect) -> [(&'static str, [&'static str; 2], &str); 4] {
-    [
-        ("prot-none", PROC, &expect.prot_none_proc),
-        ("prot-none", VMREAD, &expect.prot_none_vmread),
-        ("hole", PROC, &expect.hole_proc),
-        ("hole", VMREAD, &expect.hole_vmread),
-    ]
 }
 
 impl Compared {
@@ -68,11 +83,10 @@ impl Compared {
         }
     }
 
-    fn split(&mut self, found: &Findings, method: &str, percent: u64, complete: bool) {
-        let what = format!("split by {method}");
+    fn split(&mut self, splits: &[Split], what: &str, method: &str, percent: u64, complete: bool) {
         let expected = percent.to_string();
-        let Some(split) = found.split(method) else {
-            return self.check(complete, &what, None, &expected);
+        let Some(split) = splits.iter().find(|split| split.method == method) else {
+            return self.check(complete, what, None, &expected);
         };
         let says = split.percent();
         let says = if split.is_exactly(percent) {
@@ -80,7 +94,7 @@ impl Compared {
         } else {
             &says
         };
-        self.check(complete, &what, Some(says), &expected);
+        self.check(complete, what, Some(says), &expected);
     }
 }
 
@@ -88,15 +102,25 @@ impl Compared {
 mod tests {
     use super::*;
     use crate::kernels::table::Table;
-    use crate::matrix::findings::{Answer, Split};
+    use crate::matrix::findings::Answer;
+    use crate::readers::Class;
 
-    fn kernel() -> Kernel {
+    /// Questions of the table: the machine, and of each reader its splits and answers.
+    const QUESTIONS: usize = 3 + 4 * 4 + 3;
+
+    fn compared(found: &Findings, complete: bool) -> Compared {
         let table = Table::built_in();
-        let kernel = table
-            .kernels
-            .iter()
-            .find(|kernel| kernel.name == "6.12-x86_64");
-        kernel.unwrap().clone()
+        let mut kernels = table.kernels.iter();
+        let kernel = kernels.find(|kernel| kernel.name == "6.12-x86_64").unwrap();
+        let release = "6.12.1";
+        compare(
+            found,
+            &Expected {
+                kernel,
+                release,
+                complete,
+            },
+        )
     }
 
     fn as_expected() -> Findings {
@@ -118,41 +142,47 @@ mod tests {
             page_bytes: 4096,
             ..Findings::default()
         };
-        for method in PROC {
-            found.splits.push(split(method, 0));
-            found.answers.push(answer("prot-none", method, "read"));
-            found.answers.push(answer("hole", method, "EIO"));
-        }
-        for method in VMREAD {
-            found.splits.push(split(method, 2048));
-            found.answers.push(answer("prot-none", method, "EFAULT"));
-            found.answers.push(answer("hole", method, "EFAULT"));
+        for Reader {
+            name,
+            class,
+            in_bench,
+        } in READERS
+        {
+            let (pages, prot_none, hole) = match class {
+                Class::Vmread => (2048, "EFAULT", "EFAULT"),
+                Class::Proc | Class::Ptrace => (0, "read", "EIO"),
+            };
+            found.splits.extend(in_bench.then(|| split(name, pages)));
+            found.probe_splits.push(split(name, pages));
+            found.answers.push(answer("prot-none", name, prot_none));
+            found.answers.push(answer("hole", name, hole));
         }
         found
     }
 
     #[test]
     fn what_is_as_expected_agrees() {
-        let compared = compare(&as_expected(), &kernel(), true);
+        let compared = compared(&as_expected(), true);
         assert_eq!(compared.differences, Vec::<String>::new());
-        assert_eq!(compared.agreed, 14);
+        assert_eq!(compared.agreed, QUESTIONS);
     }
 
     #[test]
     fn each_difference_is_named() {
         let mut found = as_expected();
+        found.kernel = "6.1.0".to_owned();
         found.splits[1].split = 3;
         found.splits.pop();
-        found.answers[0].says = "EIO".to_owned();
+        found.answers[0].says = "zeros".to_owned();
         found.page_bytes = 16384;
-        let compared = compare(&found, &kernel(), true);
         assert_eq!(
-            compared.differences,
+            compared(&found, true).differences,
             [
+                "the kernel: 6.1.0, expected 6.12.1",
                 "bytes in a page: 16384, expected 4096",
+                "prot-none by proc: zeros, expected read",
                 "split by proc-seek: 0.14, expected 0",
                 "split by vmread-batch: not measured",
-                "prot-none by proc: EIO, expected read",
             ]
         );
     }
@@ -160,7 +190,7 @@ mod tests {
     #[test]
     fn what_was_not_asked_is_a_difference_only_where_everything_was() {
         let nothing = Findings::default();
-        assert_eq!(compare(&nothing, &kernel(), false), Compared::default());
-        assert_eq!(compare(&nothing, &kernel(), true).differences.len(), 14);
+        assert_eq!(compared(&nothing, false), Compared::default());
+        assert_eq!(compared(&nothing, true).differences.len(), QUESTIONS);
     }
 }

@@ -1,11 +1,21 @@
 //! What rows say about semantics: pages split by each reader, and what reading returns
 //! where nothing may be read. No time is looked at: most of these machines are emulated.
 
-use crate::stream::{Note, Row, StreamError, StreamReader, Tolerance};
+use super::grid::Grid;
+use super::split::{Pages, Split, Weight, count};
+use crate::stream::{self, Note, Row, Stream, StreamError, StreamReader, Tolerance};
+use crate::text::sentence;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::{Record, Status};
+use cowitness::emit::survey_row::SurveyRow;
 use std::io::BufRead;
+
+/// The kind of `probe` that fork shares.
+const SHARED: &str = "anon-fork-shared";
+
+/// A row's kernel, CPU and page size.
+type Machine<'r> = (&'r str, &'r str, u64);
 
 /// What was found on one machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,29 +26,44 @@ pub struct Findings {
     pub arch: String,
     /// Bytes in a page; 0 if there was no row.
     pub page_bytes: u64,
-    /// Another machine that rows are of, in words: what was found is then of no machine.
-    pub mixed: Option<String>,
+    /// Why the streams, whole as they are, cannot be what one machine wrote in one go.
+    pub doubt: Option<String>,
     /// Whether a note of a stream speaks of a software emulator.
     pub emulated: bool,
-    /// By reader, in the order of appearance.
+    /// The notes and the checksum of each stream.
+    pub streams: Vec<Seen>,
+    /// Rows that say something.
+    pub ok_rows: u64,
+    /// Rows that were to say something and do not.
+    pub lost_rows: u64,
+    /// The first of these, in words.
+    pub first_lost: Option<String>,
+    /// By reader, in the order of appearance, from `bench`.
     pub splits: Vec<Split>,
+    /// The same of the whole of fork-shared memory, from `probe`.
+    pub probe_splits: Vec<Split>,
     /// By kind and reader, in the order of appearance.
     pub answers: Vec<Answer>,
 }
 
-/// Pages that a reader has split.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Split {
-    /// The reader.
-    pub method: String,
-    /// Pages that were shared before.
-    pub tracked: u64,
-    /// Of those, not shared afterwards.
-    pub split: u64,
-    /// Cases that count.
-    pub ok: u64,
-    /// Cases that do not.
-    pub not_ok: u64,
+/// A stream: what it says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The environment.
+    pub notes: Vec<Note>,
+    /// CRC-32 of header and rows.
+    pub checksum: u32,
+    /// Rows.
+    pub rows: u64,
+}
+
+impl Seen {
+    /// The value of a note.
+    #[must_use]
+    pub fn note(&self, key: &str) -> Option<&str> {
+        let note = self.notes.iter().find(|note| note.key == key);
+        note.map(|note| &*note.value)
+    }
 }
 
 /// What one reader got from one page of one kind.
@@ -61,72 +86,145 @@ impl Findings {
         let mut found = Self::default();
         let mut streams = StreamReader::new(source, input, Tolerance::Whole);
         while let Some(mut stream) = streams.next_stream()? {
-            // CPUID's signature of QEMU without hardware acceleration.
-            let tcg = |note: &Note| note.key == "hypervisor" && note.value == "TCGTCGTCGTCG";
-            found.emulated |= stream.notes().iter().any(tcg);
-            while let Some(row) = stream.next_row()? {
-                found.row(&row)?;
-            }
+            found.stream(&mut stream)?;
         }
         Ok(found)
     }
 
-    fn row(&mut self, row: &Row<'_>) -> Result<(), StreamError> {
-        match row.record() {
-            BenchRow::NAME => {
-                let bench: BenchRow<'_> = row.parse()?;
-                self.machine(bench.kernel, bench.arch, bench.page_bytes);
-                self.bench(&bench);
+    fn stream<R: BufRead>(&mut self, stream: &mut Stream<'_, R>) -> Result<(), StreamError> {
+        let mut seen = Seen {
+            notes: stream.notes().to_vec(),
+            checksum: 0,
+            rows: 0,
+        };
+        self.emulated |= stream::is_emulated(&seen.notes);
+        let mut grid = Grid::default();
+        while let Some(row) = stream.next_row()? {
+            if let Some(machine) = self.row(&row, &mut grid)? {
+                self.machine(&seen, machine);
             }
-            ProbeRow::NAME => {
-                let probe: ProbeRow<'_> = row.parse()?;
-                self.machine(probe.kernel, probe.arch, probe.page_bytes);
-                self.probe(&probe);
-            }
-            // Other records are checked by the reader and say nothing of this.
-            _ => {}
+            seen.rows += 1;
         }
+        seen.checksum = stream.checksum();
+        let number = self.streams.len() + 1;
+        if let Some(gap) = grid.gap(&seen.notes) {
+            self.doubts(|| format!("stream {number}: {gap}"));
+        }
+        if let Some(first) = self.streams.iter().position(|other| *other == seen) {
+            self.doubts(|| format!("streams {} and {number} are the same", first + 1));
+        }
+        self.streams.push(seen);
         Ok(())
     }
 
-    fn machine(&mut self, kernel: &str, arch: &str, page_bytes: u64) {
+    /// The first doubt counts.
+    fn doubts(&mut self, doubt: impl FnOnce() -> String) {
+        if self.doubt.is_none() {
+            self.doubt = Some(sentence(doubt().as_bytes()));
+        }
+    }
+
+    fn row<'r>(
+        &mut self,
+        row: &Row<'r>,
+        grid: &mut Grid,
+    ) -> Result<Option<Machine<'r>>, StreamError> {
+        match row.record() {
+            BenchRow::NAME => {
+                let bench: BenchRow<'_> = row.parse()?;
+                grid.bench(&bench);
+                self.bench(&bench);
+                Ok(Some((bench.kernel, bench.arch, bench.page_bytes)))
+            }
+            ProbeRow::NAME => {
+                let probe: ProbeRow<'_> = row.parse()?;
+                grid.probe(&probe);
+                self.probe(&probe);
+                Ok(Some((probe.kernel, probe.arch, probe.page_bytes)))
+            }
+            // It predicts and reads nothing.
+            SurveyRow::NAME => {
+                let survey: SurveyRow<'_> = row.parse()?;
+                self.weigh(survey.status, Weight::of(survey.status), survey.name);
+                Ok(Some((survey.kernel, survey.arch, survey.page_bytes)))
+            }
+            // Other records are checked by the reader and say nothing of this.
+            _ => Ok(None),
+        }
+    }
+
+    fn machine(&mut self, seen: &Seen, (kernel, arch, page_bytes): Machine<'_>) {
         if self.page_bytes == 0 {
             kernel.clone_into(&mut self.kernel);
             arch.clone_into(&mut self.arch);
             self.page_bytes = page_bytes;
         }
         let first = (&*self.kernel, &*self.arch, self.page_bytes);
-        if first != (kernel, arch, page_bytes) && self.mixed.is_none() {
-            let words = format!("{kernel}, {arch}, pages of {page_bytes} bytes");
-            self.mixed = Some(crate::text::printable(words.as_bytes()));
+        if first != (kernel, arch, page_bytes) {
+            self.doubts(|| format!(
+                "rows of several machines, one of them {kernel}, {arch}, pages of {page_bytes} bytes"
+            ));
+        }
+        let page_bytes = page_bytes.to_string();
+        let pairs = [
+            ("kernel", kernel),
+            ("arch", arch),
+            ("page_bytes", &page_bytes),
+        ];
+        for (key, row) in pairs {
+            let note = seen.note(key).unwrap_or("missing");
+            if note != row {
+                self.doubts(|| format!("its note '{key}' is {note}, its rows say {row}"));
+            }
         }
     }
 
     fn bench(&mut self, row: &BenchRow<'_>) {
-        let place = self
-            .splits
-            .iter()
-            .position(|split| split.method == row.method);
-        let place = place.unwrap_or_else(|| {
-            self.splits.push(Split {
-                method: row.method.to_owned(),
-                ..Split::default()
-            });
-            self.splits.len() - 1
-        });
-        let split = &mut self.splits[place];
-        match (row.status, row.tracked_pages, row.split_pages) {
-            (Status::Ok, Some(tracked), Some(pages)) => {
-                split.ok += 1;
-                split.tracked += tracked;
-                split.split += pages;
+        let pages = Pages {
+            method: row.method,
+            status: row.status,
+            evidence: row.evidence,
+            counts: (row.tracked_pages, row.split_pages),
+        };
+        count(&mut self.splits, &pages);
+        self.weigh(row.status, pages.weight(), row.method);
+    }
+
+    /// Counts a row among those that say something, or those that do not.
+    fn weigh(&mut self, status: Status<'_>, weight: Weight, what: &str) {
+        match weight {
+            Weight::Ok => self.ok_rows += 1,
+            Weight::NotApplicable => {}
+            Weight::Lost => {
+                self.lost_rows += 1;
+                let why = match status {
+                    Status::Ok => "without evidence of sharing".to_owned(),
+                    Status::Short(bytes) => format!("short after {bytes} bytes"),
+                    Status::Errno(name) => format!("failed: {name}"),
+                    Status::Skipped(reason) => format!("skipped: {reason}"),
+                };
+                let first = || sentence(format!("{what}'s, {why}").as_bytes());
+                self.first_lost.get_or_insert_with(first);
             }
-            _ => split.not_ok += 1,
         }
     }
 
     fn probe(&mut self, row: &ProbeRow<'_>) {
-        if row.op != "page" || row.method == "none" {
+        // An errno is an answer; evidence is needed for split pages alone.
+        self.weigh(row.status, Weight::of(row.status), row.method);
+        if row.method == "none" {
+            return;
+        }
+        if row.kind == SHARED && row.op == "whole" {
+            let pages = Pages {
+                method: row.method,
+                status: row.status,
+                evidence: row.evidence,
+                counts: (row.tracked_pages, row.split_pages),
+            };
+            count(&mut self.probe_splits, &pages);
+        }
+        if row.op != "page" {
             return;
         }
         let says = says(row);
@@ -143,10 +241,17 @@ impl Findings {
         }
     }
 
-    /// What `method` split.
+    /// What `method` split, in `bench`, or else in `probe`.
     #[must_use]
     pub fn split(&self, method: &str) -> Option<&Split> {
-        self.splits.iter().find(|split| split.method == method)
+        let mut all = self.splits.iter().chain(&self.probe_splits);
+        all.find(|split| split.method == method)
+    }
+
+    /// Rows of all streams.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.streams.iter().map(|seen| seen.rows).sum()
     }
 
     /// What `method` got from a page of `kind`.
@@ -165,87 +270,11 @@ fn says(row: &ProbeRow<'_>) -> String {
         (_, None | Some(0), "") => "nothing".to_owned(),
         (_, None | Some(0), errno) => errno.to_owned(),
         (_, Some(bytes), _) if bytes < row.requested_bytes => format!("{bytes} bytes"),
-        (_, Some(_), _) if row.content == "wrong" => "wrong bytes".to_owned(),
-        _ => "read".to_owned(),
-    }
-}
-
-impl Split {
-    /// Per cent with two decimals where it is not whole. Never rounded to 0 or to 100; the
-    /// count of cases that do not count comes with it.
-    #[must_use]
-    pub fn percent(&self) -> String {
-        let lost = match self.not_ok {
-            0 => String::new(),
-            lost => format!(" ({lost} of {} cases lost)", self.ok + lost),
-        };
-        if self.tracked == 0 {
-            return format!("unknown{lost}");
-        }
-        let hundredths = u128::from(self.split) * 10_000 / u128::from(self.tracked);
-        let percent = match (self.split, hundredths) {
-            (0, _) => "0".to_owned(),
-            (split, _) if split == self.tracked => "100".to_owned(),
-            (_, hundredths) => {
-                let shown = hundredths.max(1);
-                format!("{}.{:02}", shown / 100, shown % 100)
-            }
-        };
-        percent + &lost
-    }
-
-    /// Whether it is exactly `percent` (0 or 100) of the pages, in every case.
-    #[must_use]
-    pub fn is_exactly(&self, percent: u64) -> bool {
-        let wanted = u128::from(self.tracked) * u128::from(percent);
-        self.tracked > 0 && self.not_ok == 0 && u128::from(self.split) * 100 == wanted
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn split(split: u64, tracked: u64, not_ok: u64) -> Split {
-        Split {
-            method: "proc".to_owned(),
-            tracked,
-            split,
-            ok: 2,
-            not_ok,
-        }
-    }
-
-    #[test]
-    fn nothing_is_rounded_to_none_or_all() {
-        for (pages, percent) in [
-            (0, "0"),
-            (1, "0.01"),
-            (499_999, "49.99"),
-            (999_999, "99.99"),
-            (1_000_000, "100"),
-        ] {
-            assert_eq!(split(pages, 1_000_000, 0).percent(), percent);
-        }
-    }
-
-    #[test]
-    fn rows_of_two_machines_are_of_none() {
-        let mut found = Findings::default();
-        found.machine("6.1", "x86_64", 4096);
-        found.machine("6.1", "x86_64", 4096);
-        assert_eq!(found.mixed, None);
-        found.machine("6.1", "x86_64", 16384);
-        found.machine("6.2", "x86_64", 4096);
-        let wanted = "6.1, x86_64, pages of 16384 bytes";
-        assert_eq!(found.mixed.as_deref(), Some(wanted));
-    }
-
-    #[test]
-    fn what_is_not_known_matches_nothing() {
-        assert_eq!(split(0, 0, 3).percent(), "unknown (3 of 5 cases lost)");
-        assert!(!split(0, 0, 0).is_exactly(0));
-        assert!(!split(0, 10, 1).is_exactly(0));
-        assert!(split(10, 10, 0).is_exactly(100) && !split(9, 10, 0).is_exactly(100));
+        (_, Some(_), _) => match row.content {
+            "ok" => "read".to_owned(),
+            "zero" => "zeros".to_owned(),
+            "wrong" => "wrong bytes".to_owned(),
+            _ => "bytes that were not looked at".to_owned(),
+        },
     }
 }

@@ -1,12 +1,6 @@
 //! What became of one machine. Everything but [`Outcome::Pass`] is a failure, silence too.
 
 use super::findings::Findings;
-use crate::console::{self, Console, Section, Sign, Verdict};
-use crate::guest::Ending;
-use crate::stream::StreamError;
-
-/// Commands whose output is not framed rows.
-const UNFRAMED: [&str; 3] = ["selftest", "env", "help"];
 
 /// What became of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,9 +21,11 @@ pub enum Outcome {
     NoInit(String),
     /// The kernel says that it is stuck.
     Stalled(String),
+    /// The kernel says that something in it is broken.
+    Oops(String),
     /// No verdict in time.
     Deadline(String),
-    /// The emulator was lost before the verdict.
+    /// The emulator was lost, before the verdict or after it.
     LostQemu(String),
     /// The guest ended without a verdict.
     NoVerdict(String),
@@ -37,6 +33,8 @@ pub enum Outcome {
     StillUp,
     /// What came over the console cannot be trusted.
     Damaged(String),
+    /// Whole and sound, and there is no row that counts.
+    Empty(String),
     /// Its kernel's image is cut, or not what was fetched.
     BadImage(String),
     /// It could not be booted at all.
@@ -48,6 +46,37 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Why rows that are whole and sound come to nothing, or not to all; `None`: they do not.
+    #[must_use]
+    pub(super) fn of_lost(found: &Findings) -> Option<Self> {
+        if let Some(at) = found.streams.iter().position(|seen| seen.rows == 0) {
+            return Some(Self::Empty(format!("stream {} has no row", at + 1)));
+        }
+        let (rows, lost) = (found.rows(), found.lost_rows);
+        let first = found.first_lost.as_deref().unwrap_or_default();
+        if rows > 0 && found.ok_rows == 0 {
+            return Some(Self::Empty(format!("no row counts, the first is {first}")));
+        }
+        (lost > 0)
+            .then(|| Self::Invalid(format!("{lost} of {rows} rows lost, the first is {first}")))
+    }
+
+    /// Whether rows that are sound by themselves are worth keeping: the machine came to its
+    /// end, and nothing says that its kernel or its console was broken.
+    #[must_use]
+    pub fn leaves_rows(&self) -> bool {
+        matches!(
+            self,
+            Self::Pass
+                | Self::Mismatch(_)
+                | Self::Fail(_)
+                | Self::Invalid(_)
+                | Self::Error(_)
+                | Self::StillUp
+                | Self::Empty(_)
+        )
+    }
+
     /// One word.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -60,11 +89,13 @@ impl Outcome {
             Self::Panic(_) => "panic",
             Self::NoInit(_) => "no-init",
             Self::Stalled(_) => "stalled",
+            Self::Oops(_) => "oops",
             Self::Deadline(_) => "deadline",
             Self::LostQemu(_) => "lost-qemu",
             Self::NoVerdict(_) => "no-verdict",
             Self::StillUp => "still-up",
             Self::Damaged(_) => "damaged",
+            Self::Empty(_) => "empty",
             Self::BadImage(_) => "bad-image",
             Self::NotReady(_) => "not-ready",
             Self::Failed(_) => "failed",
@@ -85,191 +116,15 @@ impl Outcome {
             | Self::Panic(detail)
             | Self::NoInit(detail)
             | Self::Stalled(detail)
+            | Self::Oops(detail)
             | Self::Deadline(detail)
             | Self::LostQemu(detail)
             | Self::NoVerdict(detail)
             | Self::Damaged(detail)
+            | Self::Empty(detail)
             | Self::BadImage(detail)
             | Self::NotReady(detail)
             | Self::Failed(detail) => detail,
         }
     }
-}
-
-/// What a console gives: the outcome, the streams that are whole, what they say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judged {
-    /// Before anything is compared with expectations.
-    pub outcome: Outcome,
-    /// The whole streams, to the byte as they were written.
-    pub csv: String,
-    /// Of those.
-    pub findings: Findings,
-}
-
-/// Judges a guest by its console and its ending. `commands` are what it was to run;
-/// `name` is the console's, for messages.
-#[must_use]
-pub fn judge(name: &str, bytes: &[u8], ending: &Ending, commands: &[String]) -> Judged {
-    let console = console::read(bytes);
-    let (csv, damage) = streams(name, &console);
-    let read = || Findings::read(name, csv.as_bytes());
-    let (findings, unsound) = match (!csv.is_empty()).then(read).transpose() {
-        Ok(findings) => (findings.unwrap_or_default(), None),
-        Err(error) => (Findings::default(), Some(error.to_string())),
-    };
-    let mixed = findings.mixed.as_ref();
-    let mixed = mixed.map(|other| format!("rows of several machines, one of them {other}"));
-    let trusted = || match damage.or(unsound).or(mixed) {
-        Some(damage) => Some(damage),
-        None => contradiction(&console, commands),
-    };
-    let outcome = cut_short(&console, ending)
-        .or_else(|| told(&console))
-        .or_else(|| trusted().map(Outcome::Damaged))
-        .or_else(|| (*ending == Ending::StillUp).then_some(Outcome::StillUp))
-        .unwrap_or(Outcome::Pass);
-    Judged {
-        outcome,
-        csv,
-        findings,
-    }
-}
-
-/// Why there is no verdict, or none that matters.
-fn cut_short(console: &Console, ending: &Ending) -> Option<Outcome> {
-    let not_executed = console.signs.iter().find_map(|sign| match sign {
-        Sign::NotExecuted(what) => Some(what),
-        _ => None,
-    });
-    let dead = console.signs.iter().find_map(|sign| match sign {
-        Sign::Panic(reason) => Some(match not_executed {
-            Some(what) => Outcome::NoInit(not_executable(what)),
-            None => Outcome::Panic(reason.clone()),
-        }),
-        Sign::Stall(what) => Some(Outcome::Stalled(what.clone())),
-        _ => None,
-    });
-    if dead.is_some() || console.verdict().is_some() {
-        return dead;
-    }
-    let last = match &*console.last {
-        "" => "the console is empty".to_owned(),
-        last => format!("last on the console: {last}"),
-    };
-    Some(match ending {
-        Ending::Interrupted => Outcome::Interrupted,
-        Ending::Lost(how) => Outcome::LostQemu(format!("{how}; {last}")),
-        Ending::Deadline(seconds) => {
-            Outcome::Deadline(format!("no verdict within {seconds} s; {last}"))
-        }
-        // The last three follow a verdict or a sign of death.
-        Ending::Off | Ending::Ended | Ending::Dead | Ending::StillUp => Outcome::NoVerdict(last),
-    })
-}
-
-/// What the kernel says of an init that it cannot execute, and what that means.
-fn not_executable(what: &str) -> String {
-    let meaning = match what.contains("(error -8)") {
-        true => "; ENOEXEC: it is for another CPU, or no program",
-        false => "",
-    };
-    format!("the kernel could not execute {what}{meaning}")
-}
-
-/// A verdict other than pass, and who brought it about.
-fn told(console: &Console) -> Option<Outcome> {
-    let bad = |section: &&Section| section.end.as_deref() != Some("status 0");
-    let blamed = console.sections.iter().filter(bad).map(blame);
-    let blamed = || blamed.collect::<Vec<_>>().join("; ");
-    match console.verdict()? {
-        Verdict::Pass => None,
-        Verdict::Fail => Some(Outcome::Fail(blamed())),
-        Verdict::Invalid => Some(Outcome::Invalid(blamed())),
-        Verdict::Error => Some(Outcome::Error(blamed())),
-    }
-}
-
-fn blame(section: &Section) -> String {
-    let name = section.name();
-    let end = section.end.as_deref().unwrap_or("no end");
-    let failures = console::selftest(&section.text).failures;
-    let said = section.text.lines().rev().map(str::trim_end);
-    let mut said = said.filter(|line| line.starts_with("cowitness: error: "));
-    match (failures.is_empty(), said.next()) {
-        (false, _) if name == "selftest" => format!("{name}: {}", failures.join(", ")),
-        (_, Some(said)) => format!("{name}: {end}: {said}"),
-        _ => format!("{name}: {end}"),
-    }
-}
-
-/// What contradicts a verdict of pass.
-fn contradiction(console: &Console, commands: &[String]) -> Option<String> {
-    let ran = console.sections.iter().map(|section| &section.command);
-    if !ran.eq(commands) {
-        let ran: Vec<&str> = console.sections.iter().map(|s| &*s.command).collect();
-        let (ran, asked) = (ran.join(" then "), commands.join(" then "));
-        return Some(format!("the console shows '{ran}', asked was '{asked}'"));
-    }
-    console.sections.iter().find_map(|section| {
-        let name = section.name();
-        match section.end.as_deref() {
-            Some("status 0") if name == "selftest" => miscounted(section),
-            Some("status 0") => None,
-            Some(end) => Some(format!("verdict pass, but {name} ended with {end}")),
-            None => Some(format!("verdict pass, but {name} has no end")),
-        }
-    })
-}
-
-fn miscounted(section: &Section) -> Option<String> {
-    let found = console::selftest(&section.text);
-    let [passed, failed, skipped] = found.lines;
-    match found.closing {
-        None => Some("selftest has no closing count".to_owned()),
-        Some(closing) if closing != found.lines => {
-            let [a, b, c] = closing;
-            Some(format!(
-                "selftest counts {a} passed, {b} failed, {c} skipped; \
-                 its lines are {passed}, {failed}, {skipped}"
-            ))
-        }
-        Some([_, 0, _]) => None,
-        Some(_) => Some("verdict pass, but checks of selftest failed".to_owned()),
-    }
-}
-
-/// All streams that are whole, and the first that is not.
-fn streams(name: &str, console: &Console) -> (String, Option<String>) {
-    let (mut csv, mut damage) = (String::new(), None);
-    for section in &console.sections {
-        let framed = !UNFRAMED.contains(&section.name());
-        match framed.then(|| whole(name, section)) {
-            Some(Ok(stream)) => csv += &stream,
-            Some(Err(error)) => damage = damage.or(Some(error.to_string())),
-            None => {}
-        }
-    }
-    (csv, damage)
-}
-
-/// The streams of a command, without what came around them.
-fn whole(name: &str, section: &Section) -> Result<String, StreamError> {
-    // Lines in front, so that places are lines of the console.
-    let placed = "\n".repeat(section.line) + &section.text;
-    Findings::read(name, placed.as_bytes())?;
-    let (mut csv, mut within) = (String::new(), false);
-    for line in section.text.split_inclusive('\n') {
-        let line = line.replace('\r', "");
-        // Something may have been left on the first line before it.
-        let begin = line
-            .rfind(cowitness::emit::stream::MAGIC)
-            .filter(|_| !within);
-        within |= begin.is_some();
-        if within {
-            csv += &line[begin.unwrap_or(0)..];
-        }
-        within &= !line.starts_with("#end ");
-    }
-    Ok(csv)
 }

@@ -4,14 +4,13 @@
 use super::expect::Compared;
 use super::findings::Findings;
 use super::outcome::Outcome;
-use crate::report;
+use super::split::Split;
+use crate::answer;
+use crate::readers::{self, Class, READERS, Reader};
 use std::time::Duration;
 
-/// The readers whose split pages are shown, in this order.
-const READERS: [&str; 4] = ["proc", "proc-seek", "vmread", "vmread-batch"];
-
-/// The kinds whose answers are shown, each by `proc` and `vmread`.
-const KINDS: [&str; 2] = ["prot-none", "hole"];
+/// The kinds whose answers are shown: their names in the rows and in the heading.
+const KINDS: [(&str, &str); 2] = [("prot-none", "PROT_NONE"), ("hole", "hole")];
 
 /// What a machine is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +34,8 @@ pub(super) struct Line {
     pub(super) compared: Option<Compared>,
     pub(super) verdict_after: Option<Duration>,
     pub(super) interrupted_by: Option<u8>,
+    /// Whether its console is saved.
+    pub(super) has_log: bool,
 }
 
 impl Line {
@@ -48,6 +49,7 @@ impl Line {
             compared: None,
             verdict_after: None,
             interrupted_by: None,
+            has_log: false,
         }
     }
 
@@ -106,16 +108,14 @@ impl Line {
         }
     }
 
-    fn splits(&self) -> impl Iterator<Item = String> {
-        let split = |method| self.findings.split(method);
-        READERS
-            .map(|method| split(method).map_or_else(String::new, super::findings::Split::percent))
-            .into_iter()
+    fn split(&self, reader: &Reader) -> String {
+        let split = self.findings.split(reader.name);
+        split.map_or_else(String::new, Split::percent)
     }
 
-    /// By `proc` and by `vmread`.
-    fn says(&self, kind: &str) -> [&str; 2] {
-        ["proc", "vmread"].map(|method| self.findings.says(kind, method).unwrap_or(""))
+    fn says(&self, kind: &str, reader: &Reader) -> String {
+        let says = self.findings.says(kind, reader.name);
+        says.unwrap_or_default().to_owned()
     }
 
     fn cells(&self) -> Vec<String> {
@@ -130,9 +130,11 @@ impl Line {
             self.arch().to_owned(),
             pages,
             self.run().to_owned(),
-            together(self.splits()),
+            together(READERS.iter().map(|reader| self.split(reader))),
         ];
-        cells.extend(KINDS.map(|kind| together(self.says(kind).into_iter().map(str::to_owned))));
+        cells.extend(KINDS.map(|(kind, _)| {
+            together(readers::of_classes().map(|reader| self.says(kind, reader)))
+        }));
         cells.push(self.result().to_owned());
         let seconds = self
             .verdict_after
@@ -141,6 +143,7 @@ impl Line {
         cells
     }
 
+    /// In the order of [`columns`].
     fn fields(&self) -> Vec<String> {
         let found = &self.findings;
         let known = |bytes: u64| {
@@ -158,13 +161,9 @@ impl Line {
             known(found.page_bytes),
             self.run().to_owned(),
         ];
-        fields.extend(self.splits());
-        fields.extend(
-            KINDS
-                .iter()
-                .flat_map(|kind| self.says(kind))
-                .map(str::to_owned),
-        );
+        fields.extend(first_splits().map(|reader| self.split(reader)));
+        let first = |kind| first_answers().map(move |reader| self.says(kind, reader));
+        fields.extend(KINDS.iter().flat_map(|(kind, _)| first(kind)));
         let millis = self
             .verdict_after
             .map(|after| after.as_millis().to_string());
@@ -174,8 +173,59 @@ impl Line {
             self.outcome.detail().to_owned(),
             millis.unwrap_or_default(),
         ]);
+        fields.extend(later_splits().map(|reader| self.split(reader)));
+        let later = |kind| later_answers().map(move |reader| self.says(kind, reader));
+        fields.extend(KINDS.iter().flat_map(|(kind, _)| later(kind)));
         fields
     }
+}
+
+// Columns are only ever added at the end: those of the first edition come first.
+
+fn first_splits() -> impl Iterator<Item = &'static Reader> {
+    READERS
+        .iter()
+        .filter(|reader| reader.class != Class::Ptrace)
+}
+
+fn later_splits() -> impl Iterator<Item = &'static Reader> {
+    READERS
+        .iter()
+        .filter(|reader| reader.class == Class::Ptrace)
+}
+
+fn first_answers() -> impl Iterator<Item = &'static Reader> {
+    readers::of_classes().filter(|reader| reader.class != Class::Ptrace)
+}
+
+fn later_answers() -> impl Iterator<Item = &'static Reader> {
+    READERS
+        .iter()
+        .filter(|reader| first_answers().all(|first| first != *reader))
+}
+
+/// The columns of `matrix.csv`.
+fn columns() -> Vec<String> {
+    let plain = |reader: &Reader| reader.name.replace('-', "_");
+    let split = |reader| format!("{}_split_percent", plain(reader));
+    let says = |kind: &str, reader| format!("{}_{}", kind.replace('-', "_"), plain(reader));
+    let owned = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let mut columns = owned(&["record", "machine", "kernel", "arch", "page_bytes", "run"]);
+    columns.extend(first_splits().map(split));
+    for (kind, _) in KINDS {
+        columns.extend(first_answers().map(|reader| says(kind, reader)));
+    }
+    columns.extend(owned(&["as_expected", "outcome", "detail", "verdict_ms"]));
+    columns.extend(later_splits().map(split));
+    for (kind, _) in KINDS {
+        columns.extend(later_answers().map(|reader| says(kind, reader)));
+    }
+    columns
 }
 
 /// `a / b`; what is unknown is `-`; nothing at all is empty.
@@ -196,7 +246,9 @@ fn together(parts: impl Iterator<Item = String>) -> String {
 
 /// The table, then a line for each machine that needs more words.
 pub(super) fn text(lines: &[Line]) -> String {
-    let splits = format!("% split by {}", READERS.join(" / "));
+    let splits = format!("% split by {}", readers::names(READERS.iter(), " / "));
+    let by = readers::names(readers::of_classes(), " / ");
+    let [prot_none, hole] = KINDS.map(|(_, kind)| format!("{kind} by {by}"));
     let headings = [
         "machine",
         "kernel",
@@ -204,12 +256,12 @@ pub(super) fn text(lines: &[Line]) -> String {
         "pages",
         "run",
         &splits,
-        "PROT_NONE by proc / vmread",
-        "hole by proc / vmread",
+        &prot_none,
+        &hole,
         "result",
         "s to verdict",
     ];
-    let mut text = report::table(&headings, lines.iter().map(Line::cells).collect());
+    let mut text = answer::table(&headings, lines.iter().map(Line::cells).collect());
     let told = lines
         .iter()
         .filter(|line| !line.outcome.detail().is_empty());
@@ -224,28 +276,8 @@ pub(super) fn text(lines: &[Line]) -> String {
 /// `matrix.csv`: a header and a row a machine; what is unknown is empty.
 pub(super) fn csv(lines: &[Line]) -> Vec<u8> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let header = [
-        "record",
-        "machine",
-        "kernel",
-        "arch",
-        "page_bytes",
-        "run",
-        "proc_split_percent",
-        "proc_seek_split_percent",
-        "vmread_split_percent",
-        "vmread_batch_split_percent",
-        "prot_none_proc",
-        "prot_none_vmread",
-        "hole_proc",
-        "hole_vmread",
-        "as_expected",
-        "outcome",
-        "detail",
-        "verdict_ms",
-    ];
     // A Vec takes everything, and all rows are of the header's width.
-    let _ = writer.write_record(header);
+    let _ = writer.write_record(columns());
     for line in lines {
         let _ = writer.write_record(line.fields());
     }
@@ -261,8 +293,14 @@ mod tests {
         let mut line = Line::new("6.1-x86_64", Run::Emulated, "x86_64");
         line.outcome = Outcome::Panic("no, \"init\"".to_owned());
         let written = String::from_utf8(csv(&[line.clone()])).unwrap();
-        let row = "matrix,6.1-x86_64,,x86_64,,emulated,,,,,,,,,,panic,\"no, \"\"init\"\"\",";
+        let row = "matrix,6.1-x86_64,,x86_64,,emulated,,,,,,,,,,panic,\"no, \"\"init\"\"\",,,,,,,,";
         assert_eq!(written.lines().nth(1), Some(row));
+        let header = "record,machine,kernel,arch,page_bytes,run,proc_split_percent,\
+            proc_seek_split_percent,vmread_split_percent,vmread_batch_split_percent,\
+            prot_none_proc,prot_none_vmread,hole_proc,hole_vmread,as_expected,outcome,detail,\
+            verdict_ms,ptrace_split_percent,prot_none_proc_seek,prot_none_vmread_batch,\
+            prot_none_ptrace,hole_proc_seek,hole_vmread_batch,hole_ptrace";
+        assert_eq!(written.lines().next(), Some(header));
         let text = text(&[line]);
         assert!(text.contains("| panic"), "{text}");
         assert!(

@@ -3,7 +3,7 @@
 use super::lines::LINE_MAX;
 use super::{MAGIC, VERSION, known_records};
 use std::fmt;
-use std::io;
+use std::io::{self, ErrorKind};
 use thiserror::Error;
 
 /// Why an input is refused, and the place where that was seen.
@@ -22,7 +22,14 @@ impl StreamError {
     /// known about it.
     #[must_use]
     pub fn is_untrusted(&self) -> bool {
-        !matches!(*self.problem, Problem::Read(_))
+        match &*self.problem {
+            // Compressed bytes that are damaged or end too early are the input's fault.
+            Problem::Read(error) => matches!(
+                error.kind(),
+                ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput
+            ),
+            _ => true,
+        }
     }
 }
 

@@ -53,6 +53,18 @@ pub struct Note {
     pub value: String,
 }
 
+/// Whether notes speak of a software emulator: the lab's own word, handed to each guest on
+/// its command line, or CPUID's signature of QEMU without hardware acceleration.
+#[must_use]
+pub fn is_emulated(notes: &[Note]) -> bool {
+    let says = |note: &Note| match &*note.key {
+        "emulated" => note.value != "absent" && !note.value.starts_with("unknown"),
+        "hypervisor" => note.value == "TCGTCGTCGTCG",
+        _ => false,
+    };
+    notes.iter().any(says)
+}
+
 /// A record this program knows.
 struct Kind {
     name: &'static str,

@@ -1,32 +1,12 @@
 //! Which streams may be looked at together, and what they say then.
 
 use crate::failure::Failure;
-use crate::stream::{Note, StreamError};
+use crate::runs::{Machine, notes};
+use crate::stream::{self, Note, StreamError};
 use crate::text::{printable, shown};
 use cowitness::emit::Sink;
-use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::summary::{self, Heading, SCRATCH_PER_SAMPLE, Sample, SummaryError};
 use std::convert::Infallible;
-
-/// What says where rows come from: streams that agree in it are one pool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Machine {
-    label: String,
-    kernel: String,
-    arch: String,
-    page_bytes: u64,
-}
-
-impl Machine {
-    pub(super) fn of(row: &BenchRow<'_>) -> Self {
-        Self {
-            label: row.label.to_owned(),
-            kernel: row.kernel.to_owned(),
-            arch: row.arch.to_owned(),
-            page_bytes: row.page_bytes,
-        }
-    }
-}
 
 /// A stream that was read to its checked end.
 pub(super) struct Measured {
@@ -49,27 +29,6 @@ pub(super) struct Measured {
     /// It is a stream of another record: what to say of it if nothing else is there.
     pub(super) other: Option<StreamError>,
 }
-
-/// Notes that may differ between streams of one pool: they tell of the moment, or of
-/// which cases were measured, which every row says for itself.
-const MAY_DIFFER: [&str; 15] = [
-    "seed",
-    "started_unix",
-    "pinned_cpu",
-    // What firmware and kernel keep for themselves varies from boot to boot.
-    "ram_kib",
-    "ram_available_kib",
-    "loadavg",
-    "tasks_runnable",
-    "option_quiet",
-    "option_layout",
-    "option_segment_pages",
-    "option_pages",
-    "option_block",
-    "option_method",
-    "option_repeats",
-    "option_order",
-];
 
 /// Stands above a summary, wherever it is copied to.
 const PARTIAL: &str = "partial: the input is truncated; these are only the rows that are there\n";
@@ -168,7 +127,7 @@ impl Pool {
     fn check(&self, measured: &Measured) -> Result<(), Failure> {
         // The same rows; or the same environment to the last note, the load and the second
         // it began among them: another cut of the same run.
-        let begun = value(&measured.notes, "started_unix").is_some();
+        let begun = notes::value(&measured.notes, "started_unix").is_some();
         let same = |(_, checksum, notes): &&(String, u32, Vec<Note>)| {
             *checksum == measured.checksum
                 || begun && (measured.partial || self.partial) && *notes == measured.notes
@@ -179,21 +138,17 @@ impl Pool {
                 first_place: first_place.clone(),
             });
         }
-        let notes = self.notes.iter().chain(&measured.notes);
-        for key in notes.map(|note| &*note.key) {
-            let (first, found) = (value(&self.notes, key), value(&measured.notes, key));
-            if first != found && !MAY_DIFFER.contains(&key) {
-                let shown = |value: Option<&str>| shown(value.unwrap_or("not noted").as_bytes());
-                return Err(Failure::Mismatch {
-                    key: key.to_owned(),
-                    found: shown(found),
-                    place: measured.place.clone(),
-                    first: shown(first),
-                    first_place: self.streams[0].0.clone(),
-                });
-            }
-        }
-        Ok(())
+        let Some(found) = notes::difference(&self.notes, &measured.notes) else {
+            return Ok(());
+        };
+        let shown = |value: Option<&str>| shown(value.unwrap_or("not noted").as_bytes());
+        Err(Failure::Mismatch {
+            key: found.key.to_owned(),
+            found: shown(found.second),
+            place: measured.place.clone(),
+            first: shown(found.first),
+            first_place: self.streams[0].0.clone(),
+        })
     }
 
     fn name(&self) -> String {
@@ -210,7 +165,7 @@ impl Pool {
             text.0.extend(PARTIAL.as_bytes());
         }
         let heading = Heading {
-            emulated: false,
+            emulated: stream::is_emulated(&self.notes),
             kernel: &self.machine.kernel,
             arch: &self.machine.arch,
             page_bytes: self.machine.page_bytes,
@@ -222,11 +177,6 @@ impl Pool {
             Err(SummaryError::TooLong) => Err(Failure::LongName),
         }
     }
-}
-
-fn value<'n>(notes: &'n [Note], key: &str) -> Option<&'n str> {
-    let note = notes.iter().find(|note| note.key == key);
-    note.map(|note| &*note.value)
 }
 
 /// A summary under construction.

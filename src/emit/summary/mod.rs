@@ -7,7 +7,8 @@ mod sample;
 mod table;
 mod words;
 
-pub use sample::{Name, Outcome, Sample};
+pub use sample::{Name, Outcome, Phase, Sample};
+pub use words::paired;
 
 use super::Sink;
 use crate::stats::sort_by;

@@ -123,7 +123,8 @@ impl Sample {
     }
 
     /// Cases that can be compared: the same memory, the same blocks.
-    pub(super) fn group(&self) -> (Name, Name, Option<u64>, u64) {
+    #[must_use]
+    pub fn group(&self) -> (Name, Name, Option<u64>, u64) {
         (
             self.layout,
             self.pages,
@@ -133,30 +134,40 @@ impl Sample {
     }
 
     /// Readers in alphabetical order, which puts `proc` first; the ceiling comes last.
-    pub(super) fn method_key(&self) -> (bool, Name) {
+    #[must_use]
+    pub fn method_key(&self) -> (bool, Name) {
         (self.method.as_str() == "memcpy", self.method)
     }
 
-    pub(super) fn pair_key(&self) -> (u32, u64) {
+    /// Cases of different readers that have the same are a pair.
+    #[must_use]
+    pub fn pair_key(&self) -> (u32, u64) {
         (self.source, self.repeat)
     }
 
-    pub(super) fn sort_key(&self) -> impl Ord + use<> {
+    /// The order in which [`write`](super::write) and [`paired`](super::paired) need them: by group,
+    /// then by reader, then by pair.
+    pub fn sort_key(&self) -> impl Ord + use<> {
         (self.group(), self.method_key(), self.pair_key())
     }
 }
 
 /// Which passes are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub enum Phase {
+    /// The first pass, with what it causes in the target.
     Cold,
+    /// The passes after it.
     Warm,
 }
 
 impl Phase {
-    pub(super) const BOTH: [Self; 2] = [Self::Cold, Self::Warm];
+    /// In the order they are measured.
+    pub const BOTH: [Self; 2] = [Self::Cold, Self::Warm];
 
-    pub(super) const fn name(self) -> &'static str {
+    /// `cold` or `warm`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Cold => "cold",
             Self::Warm => "warm",
@@ -164,7 +175,8 @@ impl Phase {
     }
 
     /// (bytes, nanoseconds) of a case that ended well.
-    pub(super) fn work(self, sample: &Sample) -> Option<(u64, u64)> {
+    #[must_use]
+    pub fn work(self, sample: &Sample) -> Option<(u64, u64)> {
         if sample.outcome != Outcome::Ok {
             return None;
         }

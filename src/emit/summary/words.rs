@@ -221,8 +221,10 @@ fn how_sure<S: Sink>(out: &mut Lines<'_, S>, least_ppm: u64) -> Result<(), Summa
 }
 
 /// Time of `base` over time of `other` in cases of the same stream and repeat: above 1
-/// means that `other` is faster.
-fn paired(
+/// means that `other` is faster. Both are of one group and in the order of
+/// [`Sample::sort_key`]; `scratch` needs [`SCRATCH_PER_SAMPLE`](super::SCRATCH_PER_SAMPLE)
+/// numbers for each sample of the longer. `None` if there is no pair.
+pub fn paired(
     base: &[Sample],
     other: &[Sample],
     phase: Phase,

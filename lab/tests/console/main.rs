@@ -4,24 +4,15 @@
 //! were given another CPU's appliance, `init=/nowhere rdinit=/nowhere panic=0`, an option
 //! that bench does not have, and 26 seconds of SIGSTOP.
 
+mod forged;
+mod help;
+#[path = "../seal/mod.rs"]
+mod seal;
+mod verdict;
+
 use cowitness_lab::guest::Ending;
-use cowitness_lab::matrix::outcome::{Judged, Outcome, judge};
-
-const COMMANDS: [&str; 3] = [
-    "bench --mb=1 --layout=contiguous --block=64K --repeats=1 --warm=1 -q",
-    "probe -q",
-    "selftest",
-];
-const OLD: &str = include_str!("data/consoles/5.10-aarch64.log");
-const NEW: &str = include_str!("data/consoles/6.12-x86_64.log");
-
-fn judged(console: &[u8], ending: &Ending) -> Judged {
-    judge("a.log", console, ending, &COMMANDS.map(str::to_owned))
-}
-
-fn outcome(console: &str, ending: &Ending) -> Outcome {
-    judged(console.as_bytes(), ending).outcome
-}
+use cowitness_lab::matrix::outcome::Outcome;
+use help::{NEW, OLD, judged, outcome};
 
 /// `judged` after `from` has become `to`, once.
 fn with(from: &str, to: &str) -> Outcome {
@@ -60,26 +51,26 @@ fn a_whole_console_passes_and_its_streams_are_kept_to_the_byte() {
 fn every_other_console_has_an_outcome_of_its_own() {
     let cases = [
         (
-            include_str!("data/consoles/wrong-cpu.log"),
+            include_str!("../data/consoles/wrong-cpu.log"),
             "no-init: the kernel could not execute /init (error -8); ENOEXEC: it is for another \
              CPU, or no program",
         ),
         (
-            include_str!("data/consoles/no-root.log"),
+            include_str!("../data/consoles/no-root.log"),
             "panic: VFS: Unable to mount root fs on unknown-block(0,0)",
         ),
         (
-            include_str!("data/consoles/stalled.log"),
+            include_str!("../data/consoles/stalled.log"),
             "stalled: watchdog: BUG: soft lockup - CPU#0 stuck for 25s! [init:71]",
         ),
         (
-            include_str!("data/consoles/usage.log"),
+            include_str!("../data/consoles/usage.log"),
             "error: bench: status 2: cowitness: error: unknown option '--nonsense'; --help lists \
              the options",
         ),
     ];
     for (console, wanted) in cases {
-        for ending in [Ending::Off, Ending::Dead, Ending::Lost("signal 9".into())] {
+        for ending in [Ending::Off, Ending::Dead] {
             let found = outcome(console, &ending);
             assert_eq!(format!("{}: {}", found.word(), found.detail()), wanted);
         }

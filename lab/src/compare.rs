@@ -1,0 +1,260 @@
+//! `compare`: what differs between two runs, and how sure that is.
+//!
+//! Semantics first: a page that is split, or an answer that is another, is a change whatever
+//! the clock says. Rates are only told apart beyond the noise.
+
+mod alike;
+mod noise;
+pub mod ratio;
+mod semantics;
+
+use crate::answer::{self, Answer};
+use crate::cli::CompareOptions;
+use crate::failure::Failure;
+use crate::figures;
+use crate::groups::{Arm, Group, groups};
+use crate::runs::{Real, Run, Runs};
+use crate::stream::Tolerance;
+use cowitness::emit::summary::Phase;
+use ratio::{Noise, Ratio, Verdict};
+use semantics::Semantics;
+use std::ffi::OsString;
+
+/// One setting that both sides have measured, cold or warm.
+struct Line {
+    cells: [String; 4],
+    medians: [String; 2],
+    ratio: Ratio,
+}
+
+/// Everything found.
+#[derive(Default)]
+struct Found {
+    semantics: Semantics,
+    lines: Vec<Line>,
+    /// What only one side has.
+    single: Vec<String>,
+    noise: Noise,
+}
+
+/// Compares the two inputs. `warn` is told, a line each, what was taken although it is not
+/// whole.
+///
+/// # Errors
+/// [`Failure`]: a side cannot be trusted, or the two cannot be compared. A change is not
+/// among them: that is the answer's.
+pub fn run(options: &CompareOptions, warn: &dyn Fn(&str)) -> Result<Answer, Failure> {
+    let [a, b] = &options.files;
+    let a = side(a, options.tolerance, warn)?;
+    let b = side(b, options.tolerance, warn)?;
+    let unlike = alike::differences(&a, &b);
+    if !unlike.is_empty() && !options.allow_mismatch {
+        return Err(Failure::Unlike(unlike.join("; ")));
+    }
+    let timed = a.real() != Real::No && b.real() != Real::No;
+    let found = Found::of(&a, &b, timed, options.noise_percent);
+    if found.semantics.splits + found.semantics.answers == 0 {
+        return Err(Failure::NothingInCommon);
+    }
+    let mut text = heading(&a, &b, &unlike);
+    text += &found.changes();
+    text += &found.rates(timed);
+    Ok(Answer {
+        text,
+        failure: found.failure(options.threshold_percent),
+    })
+}
+
+/// One side: one machine in one setting.
+fn side(file: &OsString, tolerance: Tolerance, warn: &dyn Fn(&str)) -> Result<Run, Failure> {
+    let files = std::slice::from_ref(file);
+    let mut runs = Runs::read(files, tolerance, warn)?.runs;
+    if let [first, other, ..] = &*runs {
+        return Err(Failure::Several {
+            first_place: first.sources[0].place.clone(),
+            place: other.sources[0].place.clone(),
+            differs: alike::difference(first, other),
+        });
+    }
+    // There is one: no rows at all are an error of their own.
+    runs.pop().ok_or(Failure::NoRows)
+}
+
+fn heading(a: &Run, b: &Run, unlike: &[String]) -> String {
+    let side = |name, run: &Run| {
+        let file = &run.sources[0].file;
+        format!("{name}: {file}: {}, {}\n", run.machine.words(), run.cases())
+    };
+    let mut text = side("A", a) + &side("B", b);
+    for difference in unlike {
+        text += &format!("differs: {difference}\n");
+    }
+    text
+}
+
+impl Found {
+    fn of(a: &Run, b: &Run, timed: bool, noise: Option<u64>) -> Self {
+        let (first, second) = (groups(&a.samples), groups(&b.samples));
+        let mut found = Self {
+            noise: noise::of(&first, &second, noise),
+            ..Self::default()
+        };
+        for group in &first {
+            match second.iter().find(|other| other.is_like(group)) {
+                Some(other) => found.group(group, other, timed),
+                None => found.only("A", group),
+            }
+        }
+        for group in second
+            .iter()
+            .filter(|group| !first.iter().any(|other| other.is_like(group)))
+        {
+            found.only("B", group);
+        }
+        found.semantics.probes(&a.probes, &b.probes);
+        found
+    }
+
+    fn only(&mut self, side: &str, group: &Group<'_>) {
+        self.single
+            .push(format!("{} {} only in {side}", group.layout, group.block()));
+    }
+
+    fn group(&mut self, a: &Group<'_>, b: &Group<'_>, timed: bool) {
+        let place = format!("{} {}", a.layout, a.block());
+        for first in &a.arms {
+            let Some(second) = b.arm(first.method()) else {
+                self.single
+                    .push(format!("{place} {} only in A", first.method()));
+                continue;
+            };
+            if first.method() != crate::groups::CEILING {
+                self.semantics
+                    .split(&place, first.method(), first.0, second.0);
+            }
+            if timed {
+                let line = |phase| line(a, *first, second, phase);
+                self.lines.extend(Phase::BOTH.into_iter().filter_map(line));
+            }
+        }
+        for second in b.arms.iter().filter(|arm| a.arm(arm.method()).is_none()) {
+            self.single
+                .push(format!("{place} {} only in B", second.method()));
+        }
+    }
+
+    fn changes(&self) -> String {
+        let Semantics {
+            splits, answers, ..
+        } = &self.semantics;
+        let mut text = "\nPages split and answers\n".to_owned();
+        let changed = self
+            .semantics
+            .changed_splits
+            .iter()
+            .chain(&self.semantics.changed_answers);
+        for line in changed.clone() {
+            text += &format!("  changed: {line}\n");
+        }
+        let changed = changed.count();
+        let words = if changed == 0 {
+            "no change".to_owned()
+        } else {
+            format!("{changed} changed")
+        };
+        text +=
+            &format!("  {words}; compared: {splits} settings' split pages, {answers} answers\n");
+        for line in &self.single {
+            text += &format!("  not compared: {line}\n");
+        }
+        text
+    }
+
+    fn rates(&self, timed: bool) -> String {
+        if !timed {
+            return "\nRates are not compared: a side is emulated, and its times say nothing\n"
+                .to_owned();
+        }
+        if self.lines.is_empty() {
+            return String::new();
+        }
+        let headings = [
+            "layout", "block", "pass", "method", "A MiB/s", "B MiB/s", "B/A", "interval", "verdict",
+        ];
+        let noise = self.noise;
+        let rows = self.lines.iter().map(|line| line.cells(noise)).collect();
+        let counts = Verdict::ALL.map(|verdict| {
+            let lines = self
+                .lines
+                .iter()
+                .filter(|line| line.ratio.verdict(noise) == verdict);
+            format!("{} {}", lines.count(), verdict.word())
+        });
+        let Noise { least, most } = noise;
+        format!(
+            "\nRates: ratio of medians, with an interval of at least 95 % confidence\n{}\n{}; faster \
+             and slower are beyond {most} %, same is within {least} %, with all of the interval\n{}",
+            answer::table(&headings, rows),
+            counts.join(", "),
+            restless(noise)
+        )
+    }
+
+    fn failure(&self, threshold: Option<u64>) -> Option<Failure> {
+        let beyond = |percent| {
+            self.lines
+                .iter()
+                .filter(move |line| line.ratio.is_beyond(percent))
+        };
+        let rates = threshold.map_or(0, |percent| beyond(percent).count());
+        let splits = self.semantics.changed_splits.len();
+        let answers = self.semantics.changed_answers.len();
+        (splits + answers + rates > 0).then(|| Failure::Changed {
+            splits,
+            answers,
+            rates,
+            beyond: threshold.map_or_else(String::new, |percent| format!(" beyond {percent} %")),
+        })
+    }
+}
+
+/// Why little is told apart.
+fn restless(noise: Noise) -> &'static str {
+    if noise.most <= 3 * noise.least {
+        return "";
+    }
+    "Identical cases of one side vary that much: measured on a quieter machine, more is told apart\n"
+}
+
+fn line(group: &Group<'_>, a: Arm<'_>, b: Arm<'_>, phase: Phase) -> Option<Line> {
+    let (mut first, mut second) = (a.rates(phase), b.rates(phase));
+    let ratio = Ratio::of(&mut first, &mut second)?;
+    let median = |arm: Arm<'_>| arm.summary(phase).map_or(0, |summary| summary.median);
+    Some(Line {
+        cells: [
+            group.layout.clone(),
+            group.block(),
+            phase.name().to_owned(),
+            a.method().to_owned(),
+        ],
+        medians: [a, b].map(median).map(figures::rate),
+        ratio,
+    })
+}
+
+impl Line {
+    fn cells(&self, noise: Noise) -> Vec<String> {
+        let interval = self.ratio.interval_ppm.map_or_else(
+            || "too few cases".to_owned(),
+            |(low, high)| format!("[{}, {}]", figures::ratio(low), figures::ratio(high)),
+        );
+        let mut cells = self.cells.to_vec();
+        cells.extend(self.medians.clone());
+        cells.extend([
+            figures::ratio(self.ratio.median_ppm),
+            interval,
+            self.ratio.verdict(noise).word().to_owned(),
+        ]);
+        cells
+    }
+}

@@ -1,0 +1,93 @@
+//! Whether two runs may be compared at all.
+
+use crate::runs::Run;
+use crate::runs::notes::{self, Difference};
+use crate::text::shown;
+
+/// Notes in which two sides may differ: what a comparison is about.
+const SUBJECT: [&str; 6] = [
+    "label",
+    "version",
+    "target",
+    "exe_crc32",
+    "kernel",
+    "kernel_version",
+];
+
+/// What differs and may not, in words: page size, CPU, the series of the kernel, every setting.
+pub(super) fn differences(a: &Run, b: &Run) -> Vec<String> {
+    let machine = [
+        (
+            "page size",
+            a.machine.page_bytes.to_string(),
+            b.machine.page_bytes.to_string(),
+        ),
+        ("CPU", a.machine.arch.clone(), b.machine.arch.clone()),
+        (
+            "kernel series",
+            series(&a.machine.kernel),
+            series(&b.machine.kernel),
+        ),
+    ];
+    let machine = machine.iter().filter(|(_, a, b)| a != b);
+    let mut found: Vec<String> = machine
+        .map(|(key, a, b)| words(key, Some(a), Some(b)))
+        .collect();
+    for first in &a.sources {
+        let same = b
+            .sources
+            .iter()
+            .find(|second| second.record == first.record);
+        let Some(second) = same else { continue };
+        for Difference { key, first, second } in notes::differences(&first.notes, &second.notes) {
+            let line = words(key, first, second);
+            // Said above.
+            let machine = ["arch", "page_bytes"].contains(&key);
+            if !machine && !SUBJECT.contains(&key) && !found.contains(&line) {
+                found.push(line);
+            }
+        }
+    }
+    found
+}
+
+/// The first note in which two runs differ, as the end of a sentence; empty if none does.
+pub(super) fn difference(a: &Run, b: &Run) -> String {
+    let found = notes::difference(&a.sources[0].notes, &b.sources[0].notes);
+    found.map_or_else(String::new, |Difference { key, first, second }| {
+        format!(": {}", words(key, first, second))
+    })
+}
+
+/// The first two numbers of a release: what is called a kernel's series.
+fn series(release: &str) -> String {
+    let mut numbers = release.splitn(3, '.');
+    let major = numbers.next().unwrap_or("");
+    let minor = numbers.next().unwrap_or("");
+    let digits = minor
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(minor.len());
+    format!("{major}.{}", &minor[..digits])
+}
+
+fn words(key: &str, a: Option<&str>, b: Option<&str>) -> String {
+    let value = |value: Option<&str>| shown(value.unwrap_or("not noted").as_bytes());
+    format!("{key} is '{}' in A and '{}' in B", value(a), value(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_series_is_two_numbers() {
+        for (release, want) in [
+            ("6.18.44-fc-v657", "6.18"),
+            ("7.2-rc1", "7.2"),
+            ("6", "6."),
+            ("", "."),
+        ] {
+            assert_eq!(series(release), want);
+        }
+    }
+}

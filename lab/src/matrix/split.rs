@@ -1,0 +1,152 @@
+//! Pages that readers have split, row by row.
+
+use cowitness::emit::record::Status;
+
+/// How sharing can have been decided.
+const EVIDENCE: [&str; 2] = ["pfn", "exclusive"];
+
+/// Why `bench` skips a case that the layout rules out, which is no loss.
+const NOT_APPLICABLE: &str = "segments-are-not-whole-huge-pages";
+
+/// Pages that a reader has split.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Split {
+    /// The reader.
+    pub method: String,
+    /// Pages that were shared before.
+    pub tracked: u64,
+    /// Of those, not shared afterwards.
+    pub split: u64,
+    /// Cases that count.
+    pub ok: u64,
+    /// Cases that do not.
+    pub not_ok: u64,
+}
+
+impl Split {
+    /// Per cent with two decimals where it is not whole. Never rounded to 0 or to 100; the
+    /// count of cases that do not count comes with it.
+    #[must_use]
+    pub fn percent(&self) -> String {
+        let lost = match self.not_ok {
+            0 => String::new(),
+            lost => format!(" ({lost} of {} cases lost)", self.ok + lost),
+        };
+        if self.tracked == 0 {
+            return format!("unknown{lost}");
+        }
+        let hundredths = u128::from(self.split) * 10_000 / u128::from(self.tracked);
+        let percent = match (self.split, hundredths) {
+            (0, _) => "0".to_owned(),
+            (split, _) if split == self.tracked => "100".to_owned(),
+            (_, hundredths) => {
+                let shown = hundredths.max(1);
+                format!("{}.{:02}", shown / 100, shown % 100)
+            }
+        };
+        percent + &lost
+    }
+
+    /// Whether it is exactly `percent` (0 or 100) of the pages, in every case.
+    #[must_use]
+    pub fn is_exactly(&self, percent: u64) -> bool {
+        let wanted = u128::from(self.tracked) * u128::from(percent);
+        self.tracked > 0 && self.not_ok == 0 && u128::from(self.split) * 100 == wanted
+    }
+}
+
+/// What a row says of split pages.
+pub(super) struct Pages<'r> {
+    pub(super) method: &'r str,
+    pub(super) status: Status<'r>,
+    pub(super) evidence: &'r str,
+    /// Tracked pages, and those split.
+    pub(super) counts: (Option<u64>, Option<u64>),
+}
+
+/// Whether a row says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weight {
+    Ok,
+    Lost,
+    NotApplicable,
+}
+
+impl Weight {
+    /// Of a row whose status tells all.
+    pub(super) fn of(status: Status<'_>) -> Self {
+        match status {
+            Status::Ok => Self::Ok,
+            _ => Self::Lost,
+        }
+    }
+}
+
+impl Pages<'_> {
+    /// Pages that nobody looked at are not unchanged.
+    pub(super) fn weight(&self) -> Weight {
+        match (self.status, self.counts) {
+            (Status::Skipped(NOT_APPLICABLE), _) => Weight::NotApplicable,
+            (Status::Ok, (Some(_), Some(_))) if EVIDENCE.contains(&self.evidence) => Weight::Ok,
+            _ => Weight::Lost,
+        }
+    }
+}
+
+/// Puts a row to those of its reader.
+pub(super) fn count(splits: &mut Vec<Split>, pages: &Pages<'_>) {
+    let place = splits.iter().position(|split| split.method == pages.method);
+    let place = place.unwrap_or_else(|| {
+        splits.push(Split {
+            method: pages.method.to_owned(),
+            ..Split::default()
+        });
+        splits.len() - 1
+    });
+    let split = &mut splits[place];
+    match pages.weight() {
+        Weight::NotApplicable => {}
+        Weight::Lost => split.not_ok += 1,
+        Weight::Ok => {
+            split.ok += 1;
+            split.tracked += pages.counts.0.unwrap_or(0);
+            split.split += pages.counts.1.unwrap_or(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(split: u64, tracked: u64, not_ok: u64) -> Split {
+        Split {
+            method: "proc".to_owned(),
+            tracked,
+            split,
+            ok: 2,
+            not_ok,
+        }
+    }
+
+    #[test]
+    fn nothing_is_rounded_to_none_or_all() {
+        for (pages, percent) in [
+            (0, "0"),
+            (1, "0.01"),
+            (499_999, "49.99"),
+            (999_999, "99.99"),
+            (1_000_000, "100"),
+        ] {
+            assert_eq!(split(pages, 1_000_000, 0).percent(), percent);
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_matches_nothing() {
+        assert_eq!(split(0, 0, 3).percent(), "unknown (3 of 5 cases lost)");
+        assert!(!split(0, 0, 0).is_exactly(0));
+        assert!(!split(0, 10, 1).is_exactly(0));
+        assert!(split(10, 10, 0).is_exactly(100) && !split(9, 10, 0).is_exactly(100));
+    }
+}

@@ -1,0 +1,178 @@
+//! What reading changed: pages split by each reader, and what the target then pays.
+
+use crate::figures;
+use crate::groups::{Arm, Group, methods, percent, split};
+use crate::matrix::split::Split;
+use crate::runs::Run;
+use cowitness::emit::summary::{Outcome, Sample};
+use cowitness::stats::Summary;
+
+/// The section of one run.
+pub struct Changes {
+    /// The readers, in their order.
+    pub methods: Vec<String>,
+    /// A row for each layout and block.
+    pub rows: Vec<Row>,
+    /// All of them together, by reader.
+    pub total: Vec<Cell>,
+    /// How it is known, and what else is to be said.
+    pub remarks: Vec<String>,
+    /// The target's own first write, where it was measured.
+    pub writes: Vec<Write>,
+    /// The same in a sentence.
+    pub paid: String,
+}
+
+/// One layout and block.
+pub struct Row {
+    pub layout: String,
+    pub block: String,
+    pub cells: Vec<Cell>,
+}
+
+/// What one reader split.
+pub struct Cell {
+    /// Per cent, never rounded to none or all; or that nothing is known.
+    pub percent: String,
+    /// `25.00%`, for the bar.
+    pub width: String,
+    /// How many pages of how many.
+    pub pages: String,
+    /// `none`, `some`, `all` or `unknown`.
+    pub class: &'static str,
+}
+
+/// First-write times, ns a page.
+pub struct Write {
+    pub layout: String,
+    pub block: String,
+    pub method: String,
+    pub median: u64,
+    pub p25: u64,
+    pub p75: u64,
+    pub width: String,
+    pub class: &'static str,
+}
+
+impl Changes {
+    /// Of a run and its sorted groups; `None` if it has no case.
+    pub fn of(run: &Run, groups: &[Group<'_>]) -> Option<Self> {
+        let methods = methods(&run.samples);
+        if methods.is_empty() {
+            return None;
+        }
+        let row = |group: &Group<'_>| Row {
+            layout: group.layout.clone(),
+            block: group.block(),
+            cells: methods
+                .iter()
+                .map(|method| cell(group.arm(method), method))
+                .collect(),
+        };
+        let total = |method: &String| Cell::of(&split(method, run.samples.iter()));
+        Some(Self {
+            rows: groups.iter().map(row).collect(),
+            total: methods.iter().map(total).collect(),
+            remarks: remarks(&run.samples),
+            writes: writes(groups),
+            paid: paid(&methods, groups),
+            methods,
+        })
+    }
+}
+
+fn cell(arm: Option<Arm<'_>>, method: &str) -> Cell {
+    Cell::of(&split(method, arm.iter().flat_map(|arm| arm.0)))
+}
+
+impl Cell {
+    fn of(split: &Split) -> Self {
+        let class = match (split.tracked, split.split) {
+            (0, _) => "unknown",
+            (_, 0) => "none",
+            (tracked, pages) if tracked == pages => "all",
+            _ => "some",
+        };
+        let percent = match (split.ok, split.not_ok) {
+            (0, 0) => "not measured".to_owned(),
+            _ if split.tracked == 0 => split.percent(),
+            _ => percent(split),
+        };
+        Self {
+            percent,
+            width: figures::place(split.split, split.tracked),
+            pages: format!("{} of {} pages", split.split, split.tracked),
+            class,
+        }
+    }
+}
+
+/// How sharing was decided, and whether warm passes were as they should be.
+fn remarks(samples: &[Sample]) -> Vec<String> {
+    let kinds = [
+        ("pfn", "frame numbers of parent and child were compared"),
+        (
+            "exclusive",
+            "pagemap bit 56, exclusively mapped; frame numbers need CAP_SYS_ADMIN",
+        ),
+        ("none", "none: what reading changed is unknown"),
+    ];
+    let ok = || samples.iter().filter(|one| one.outcome == Outcome::Ok);
+    let mut remarks = Vec::new();
+    for (name, meaning) in kinds {
+        let count = ok().filter(|one| one.evidence.as_str() == name).count();
+        if count > 0 {
+            remarks.push(format!("Evidence in {count} cases: {meaning}."));
+        }
+    }
+    let faulted = ok().filter(|one| one.reader_minflt_warm.is_some_and(|faults| faults > 0));
+    match faulted.count() {
+        0 => remarks.push("No warm pass caused a page fault.".to_owned()),
+        count => remarks.push(format!("{count} cases had page faults in warm passes.")),
+    }
+    remarks
+}
+
+/// The median first write of all settings, by reader; empty if none was measured.
+fn paid(methods: &[String], groups: &[Group<'_>]) -> String {
+    let median = |method: &String| {
+        let arms = groups.iter().filter_map(|group| group.arm(method));
+        let mut times: Vec<u64> = arms.flat_map(Arm::first_writes).collect();
+        let median = Summary::new(&mut times)?.median;
+        Some(format!("{median} ns a page after {method}"))
+    };
+    let medians: Vec<String> = methods.iter().filter_map(median).collect();
+    if medians.is_empty() {
+        return String::new();
+    }
+    format!(
+        "All settings together, the median is {}.",
+        figures::list(&medians)
+    )
+}
+
+fn writes(groups: &[Group<'_>]) -> Vec<Write> {
+    let mut found = Vec::new();
+    for group in groups {
+        for arm in group.readers() {
+            let summary = Summary::new(&mut arm.first_writes());
+            found.extend(summary.map(|summary| (group, arm.method(), summary)));
+        }
+    }
+    let most = found
+        .iter()
+        .map(|(_, _, summary)| summary.median)
+        .max()
+        .unwrap_or(0);
+    let write = |(group, method, summary): (&Group<'_>, &str, Summary)| Write {
+        layout: group.layout.clone(),
+        block: group.block(),
+        method: method.to_owned(),
+        median: summary.median,
+        p25: summary.p25,
+        p75: summary.p75,
+        width: figures::place(summary.median, most),
+        class: super::throughput::class(method),
+    };
+    found.into_iter().map(write).collect()
+}

@@ -1,0 +1,194 @@
+//! What each kind of memory gives to each reader, and what the read changed.
+
+use crate::runs::probes::{Answer, CHANGES, Cell as Question, Gave, Probes};
+
+/// What the kinds are, for those who have not read METHOD.md.
+const KINDS: [(&str, &str); 4] = [
+    (
+        "anon-fork-shared",
+        "private anonymous memory, written, then shared by fork",
+    ),
+    ("prot-none", "the same, then made PROT_NONE"),
+    (
+        "prot-none-untouched",
+        "PROT_NONE from the start, never written",
+    ),
+    ("hole", "not mapped, between two mappings"),
+];
+
+/// What the operations are.
+const OPS: [(&str, &str); 3] = [
+    ("page", "one page"),
+    ("cross", "from readable memory into it"),
+    ("whole", "all of it"),
+];
+
+/// The section of one run.
+pub struct Semantics {
+    /// The readers, in the order of their first rows.
+    pub methods: Vec<String>,
+    /// A row for each kind and operation.
+    pub rows: Vec<Row>,
+    /// The marks that occur, with their meanings.
+    pub legend: Vec<(&'static str, &'static str)>,
+}
+
+/// One kind and operation.
+pub struct Row {
+    pub kind: String,
+    /// How many rows the kind has, in its first; else 0.
+    pub span: usize,
+    pub about: &'static str,
+    pub op: String,
+    pub op_about: &'static str,
+    pub cells: Vec<Cell>,
+}
+
+/// What one reader got.
+#[derive(Default)]
+pub struct Cell {
+    /// What came; several answers stand one after the other.
+    pub text: String,
+    /// `read`, `part`, `refused`, `unknown` or `wrong`.
+    pub class: &'static str,
+    /// `S16`, `F`.
+    pub marks: Vec<Mark>,
+}
+
+/// A change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    pub mark: &'static str,
+    pub count: i64,
+    pub meaning: &'static str,
+}
+
+const ZERO: (&str, &str) = ("Z", "zeros came, of memory that was never written");
+
+impl Semantics {
+    /// `None` if nothing was asked.
+    pub fn of(probes: &Probes) -> Option<Self> {
+        let mut methods: Vec<String> = Vec::new();
+        let mut questions: Vec<(&str, Vec<&str>)> = Vec::new();
+        for cell in &probes.cells {
+            if !methods.contains(&cell.method) {
+                methods.push(cell.method.clone());
+            }
+            let place = questions.iter().position(|(kind, _)| *kind == cell.kind);
+            let place = place.unwrap_or_else(|| {
+                questions.push((&cell.kind, Vec::new()));
+                questions.len() - 1
+            });
+            if !questions[place].1.contains(&&*cell.op) {
+                questions[place].1.push(&cell.op);
+            }
+        }
+        let rows: Vec<Row> = questions
+            .iter()
+            .flat_map(|(kind, ops)| rows(probes, &methods, kind, ops))
+            .collect();
+        let legend = legend(&rows);
+        (!rows.is_empty()).then_some(Self {
+            methods,
+            rows,
+            legend,
+        })
+    }
+}
+
+fn rows(probes: &Probes, methods: &[String], kind: &str, ops: &[&str]) -> Vec<Row> {
+    let row = |(index, op): (usize, &&str)| Row {
+        kind: kind.to_owned(),
+        span: if index == 0 { ops.len() } else { 0 },
+        about: about(&KINDS, kind),
+        op: (*op).to_owned(),
+        op_about: about(&OPS, op),
+        cells: methods
+            .iter()
+            .map(|method| {
+                probes
+                    .cell(kind, op, method)
+                    .map(Cell::of)
+                    .unwrap_or_default()
+            })
+            .collect(),
+    };
+    ops.iter().enumerate().map(row).collect()
+}
+
+fn about(table: &[(&str, &'static str)], name: &str) -> &'static str {
+    let found = table.iter().find(|(known, _)| *known == name);
+    found.map_or("", |(_, about)| about)
+}
+
+/// The marks of the rows, in the order of their table.
+fn legend(rows: &[Row]) -> Vec<(&'static str, &'static str)> {
+    let marks: Vec<&str> = rows
+        .iter()
+        .flat_map(|row| &row.cells)
+        .flat_map(|cell| cell.marks.iter().map(|mark| mark.mark))
+        .collect();
+    let changes = CHANGES.iter().map(|change| (change.mark, change.meaning));
+    let all = changes.chain([ZERO]);
+    all.filter(|(mark, _)| marks.contains(mark)).collect()
+}
+
+impl Cell {
+    fn of(question: &Question) -> Self {
+        let texts: Vec<String> = question.answers.iter().map(text).collect();
+        let mut classes = question.answers.iter().map(class);
+        let first = classes.next().unwrap_or_default();
+        let mut marks: Vec<Mark> = Vec::new();
+        for answer in &question.answers {
+            for mark in marks_of(answer) {
+                if !marks.contains(&mark) {
+                    marks.push(mark);
+                }
+            }
+        }
+        Self {
+            text: texts.join(" or "),
+            class: if classes.all(|class| class == first) {
+                first
+            } else {
+                "part"
+            },
+            marks,
+        }
+    }
+}
+
+fn text(answer: &Answer) -> String {
+    match &answer.gave {
+        _ if answer.content == "wrong" => "wrong bytes".to_owned(),
+        Gave::All(bytes) => format!("{} read", crate::figures::bytes(*bytes)),
+        Gave::Part(bytes, errno) => format!("{}, {errno}", crate::figures::bytes(*bytes)),
+        _ => answer.words(None),
+    }
+}
+
+fn class(answer: &Answer) -> &'static str {
+    match &answer.gave {
+        _ if answer.content == "wrong" => "wrong",
+        Gave::All(_) => "read",
+        Gave::Part(..) => "part",
+        Gave::Nothing(_) => "refused",
+        Gave::Unanswered(_) => "unknown",
+    }
+}
+
+fn marks_of(answer: &Answer) -> Vec<Mark> {
+    let zero = (answer.content == "zero").then_some((ZERO.0, 1));
+    let marks = answer.changes.iter().copied().chain(zero);
+    let meaning = |mark: &str| {
+        let change = CHANGES.iter().find(|change| change.mark == mark);
+        change.map_or(ZERO.1, |change| change.meaning)
+    };
+    marks
+        .map(|(mark, count)| Mark {
+            mark,
+            count,
+            meaning: meaning(mark),
+        })
+        .collect()
+}

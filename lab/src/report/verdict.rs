@@ -1,0 +1,232 @@
+//! The verdict: what the data say, in a sentence or two.
+
+use super::kernels::is_real;
+use crate::figures;
+use crate::groups::{Arm, Comparison, Group, compare, groups, methods, percent, split};
+use crate::matrix::split::Split;
+use crate::runs::{Real, Run};
+use cowitness::emit::summary::Phase;
+
+/// The first section.
+pub struct Verdict {
+    /// Sentences.
+    pub sentences: Vec<String>,
+    /// Figures, large.
+    pub figures: Vec<Figure>,
+}
+
+/// One large figure.
+pub struct Figure {
+    pub value: String,
+    pub about: String,
+}
+
+/// The two readers that a headline is about, if both were measured.
+const HEADLINE: [&str; 2] = ["proc", "vmread"];
+
+/// Of all runs; the figures are of the first that may be real, else shares alone of the first.
+pub fn of(runs: &[Run]) -> Verdict {
+    let mut sentences = splits(runs);
+    let mut figures = Vec::new();
+    let first = runs
+        .iter()
+        .find(|run| is_real(run, runs) != Real::No && !run.samples.is_empty());
+    if let Some(run) = first {
+        let groups = groups(&run.samples);
+        figures.extend(shares(run));
+        let found = headline(&groups);
+        if let Some((group, found)) = &found {
+            sentences.extend(speed(run, group, found, runs.len() > 1));
+            figures.extend(
+                found
+                    .iter()
+                    .filter_map(|(phase, found)| figure(group, *phase, found)),
+            );
+        }
+    } else if let Some(run) = runs.iter().find(|run| !run.samples.is_empty()) {
+        figures.extend(shares(run));
+    }
+    if sentences.is_empty() {
+        sentences.push(answers(runs));
+    }
+    Verdict { sentences, figures }
+}
+
+/// What readers split, a sentence for each set of machines that agree.
+fn splits(runs: &[Run]) -> Vec<String> {
+    let mut said: Vec<(String, Vec<&Run>)> = Vec::new();
+    for run in runs.iter().filter(|run| !run.samples.is_empty()) {
+        let words = split_words(run);
+        match said.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, runs)) => runs.push(run),
+            None => said.push((words, vec![run])),
+        }
+    }
+    let sentence = |(words, runs): &(String, Vec<&Run>)| format!("On {}, {words}.", places(runs));
+    said.iter().map(sentence).collect()
+}
+
+fn places(runs: &[&Run]) -> String {
+    let mut names: Vec<String> = runs.iter().map(|run| run.machine.words()).collect();
+    names.dedup();
+    if names.len() > 2 {
+        let mut kernels: Vec<&str> = runs.iter().map(|run| &*run.machine.kernel).collect();
+        kernels.sort_by_key(|release| numbers(release));
+        let ends = [kernels[0], kernels[kernels.len() - 1]];
+        return format!("{} machines, Linux {} to {}", runs.len(), ends[0], ends[1]);
+    }
+    figures::list(&names)
+}
+
+/// The numbers of a release, by which releases are older and newer.
+fn numbers(release: &str) -> Vec<u64> {
+    let parts = release.split(|letter: char| !letter.is_ascii_digit());
+    parts.filter_map(|part| part.parse().ok()).collect()
+}
+
+fn split_words(run: &Run) -> String {
+    let methods = methods(&run.samples);
+    let splits = methods
+        .iter()
+        .map(|method| split(method, run.samples.iter()));
+    let mut kinds: Vec<(String, Vec<String>)> = Vec::new();
+    for split in splits {
+        let words = share_words(&split);
+        match kinds.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, methods)) => methods.push(split.method),
+            None => kinds.push((words, vec![split.method])),
+        }
+    }
+    let clause = |(words, methods): &(String, Vec<String>)| {
+        format!("reading with {} {words}", figures::list(methods))
+    };
+    kinds.iter().map(clause).collect::<Vec<_>>().join("; ")
+}
+
+fn share_words(split: &Split) -> String {
+    let lost = match split.not_ok {
+        0 => String::new(),
+        lost => format!(" ({lost} of {} cases did not end well)", split.ok + lost),
+    };
+    let words = match (split.tracked, split.split) {
+        (0, _) => "changed nobody knows what: no case shows it".to_owned(),
+        (_, 0) => "left every shared page shared".to_owned(),
+        (tracked, pages) if tracked == pages => {
+            "gave the target a copy of its own of every page that fork had shared".to_owned()
+        }
+        _ => format!("split {} of the shared pages", percent(split)),
+    };
+    words + &lost
+}
+
+fn shares(run: &Run) -> Vec<Figure> {
+    let all = methods(&run.samples);
+    let wanted = |method: &&String| all.len() <= 2 || HEADLINE.contains(&&***method);
+    let figure = |method: &String| {
+        let split = split(method, run.samples.iter());
+        Figure {
+            value: percent(&split),
+            about: format!("of shared pages split by {method}"),
+        }
+    };
+    all.iter().filter(wanted).map(figure).collect()
+}
+
+type Found<'s> = Vec<(Phase, Comparison<'s>)>;
+
+/// The group the headline is of: contiguous memory if it was measured, the largest block.
+fn headline<'g, 's>(groups: &'g [Group<'s>]) -> Option<(&'g Group<'s>, Found<'s>)> {
+    let pair = |group: &'g Group<'s>| -> Option<(Arm<'s>, Arm<'s>)> {
+        let named =
+            HEADLINE.map(|name| group.arms.iter().copied().find(|arm| arm.method() == name));
+        if let [Some(base), Some(other)] = named {
+            return Some((base, other));
+        }
+        let mut readers = group
+            .arms
+            .iter()
+            .copied()
+            .filter(|arm| arm.method() != crate::groups::CEILING);
+        Some((readers.next()?, readers.next()?))
+    };
+    let contiguous = groups.iter().filter(|group| group.layout == "contiguous");
+    let group = contiguous.max_by_key(|group| group.block_bytes);
+    let group = group.or_else(|| groups.iter().max_by_key(|group| group.block_bytes))?;
+    let (base, other) = pair(group)?;
+    let found = Phase::BOTH
+        .into_iter()
+        .filter_map(|phase| Some((phase, compare(base, other, phase)?)));
+    let found: Found<'s> = found.collect();
+    (!found.is_empty()).then_some((group, found))
+}
+
+fn speed(run: &Run, group: &Group<'_>, found: &Found<'_>, several: bool) -> Option<String> {
+    let clause = |(phase, found): &(Phase, Comparison<'_>)| {
+        let read = match phase {
+            Phase::Cold => "the first (cold) read",
+            Phase::Warm => "repeated (warm) reads",
+        };
+        let Comparison { winner, loser, .. } = found;
+        match (found.resolved, found.interval) {
+            (true, _) => {
+                let times = figures::ratio(found.median_ppm);
+                format!("{winner} was {times} times as fast as {loser} for {read}")
+            }
+            (_, Some(_)) => {
+                format!("no difference between {winner} and {loser} is resolved for {read}")
+            }
+            _ => format!("there are too few cases to compare {winner} and {loser} for {read}"),
+        }
+    };
+    let clauses: Vec<String> = found.iter().map(clause).collect();
+    let place = if several {
+        format!(" on {}", run.machine.words())
+    } else {
+        String::new()
+    };
+    (!clauses.is_empty()).then(|| {
+        let what = format!(
+            "In {} blocks of {} memory{place}, ",
+            group.block(),
+            group.layout
+        );
+        what + &clauses.join("; ") + "."
+    })
+}
+
+fn figure(group: &Group<'_>, phase: Phase, found: &Comparison<'_>) -> Option<Figure> {
+    let read = match phase {
+        Phase::Cold => "cold read",
+        Phase::Warm => "warm read",
+    };
+    found.resolved.then(|| Figure {
+        value: figures::gain(found.median_ppm),
+        about: format!(
+            "faster {read} with {} at {}, {}",
+            found.winner,
+            group.block(),
+            group.layout
+        ),
+    })
+}
+
+/// Without any case: what the probes say of PROT_NONE.
+fn answers(runs: &[Run]) -> String {
+    let run = &runs[0];
+    let says = |method: &str| {
+        let cell = run.probes.cell("prot-none", "page", method)?;
+        Some(format!("{} by {method}", cell.answers[0].words(None)))
+    };
+    let said: Vec<String> = HEADLINE.iter().filter_map(|method| says(method)).collect();
+    if said.is_empty() {
+        return format!(
+            "No case of bench and no answer of probe about PROT_NONE on {}.",
+            run.machine.words()
+        );
+    }
+    format!(
+        "On {}, a page that is PROT_NONE gives: {}.",
+        run.machine.words(),
+        figures::list(&said)
+    )
+}

@@ -1,0 +1,329 @@
+//! Runs: the streams of all inputs, put together by the machine and the settings they are of.
+//!
+//! What `report` and `compare` look at. Nothing is said of an input before it has proved
+//! itself whole.
+
+pub mod notes;
+pub mod probes;
+mod samples;
+
+pub use samples::sample;
+
+use crate::failure::Failure;
+use crate::figures::bytes;
+use crate::input;
+use crate::stream::{Note, Row, Stream, StreamError, StreamReader, Tolerance};
+use crate::text::printable;
+use cowitness::emit::bench_row::BenchRow;
+use cowitness::emit::probe_row::ProbeRow;
+use cowitness::emit::record::Record;
+use cowitness::emit::summary::{Outcome, Sample};
+use probes::Probes;
+use std::ffi::OsString;
+use std::io::BufRead;
+
+/// What says where rows come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// What `--label` said.
+    pub label: String,
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -m`.
+    pub arch: String,
+    /// Bytes in a page.
+    pub page_bytes: u64,
+}
+
+/// Whether a machine's times mean anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Real {
+    /// Nothing speaks of an emulator.
+    Yes,
+    /// It may be one: nothing tells.
+    Perhaps,
+    /// It is emulated.
+    No,
+}
+
+/// One stream of a run.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// File and stream, for messages.
+    pub place: String,
+    /// The file alone.
+    pub file: String,
+    /// Which record its rows are.
+    pub record: String,
+    /// CRC-32 of header and rows.
+    pub checksum: u32,
+    /// The environment.
+    pub notes: Vec<Note>,
+    /// Whether it is cut.
+    pub partial: bool,
+    /// Rows it meant to have.
+    pub intended: u64,
+}
+
+/// Everything known of one machine in one setting.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// The machine.
+    pub machine: Machine,
+    /// Its streams, in the order they were read; at least one.
+    pub sources: Vec<Source>,
+    /// The cases of `bench`, in the order of [`Sample::sort_key`].
+    pub samples: Vec<Sample>,
+    /// The answers of `probe`.
+    pub probes: Probes,
+}
+
+/// All runs, in the order of their first rows.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    /// The runs.
+    pub runs: Vec<Run>,
+    streams: u32,
+}
+
+/// A stream as it is read.
+struct Taken {
+    machine: Option<Machine>,
+    samples: Vec<Sample>,
+    probes: Probes,
+    record: String,
+}
+
+impl Runs {
+    /// Reads `files` to their checked ends. `warn` is told, a line each, what was taken
+    /// although it is not whole, and what was passed over.
+    ///
+    /// # Errors
+    /// [`Failure`]; the first input that fails ends it.
+    pub fn read(
+        files: &[OsString],
+        tolerance: Tolerance,
+        warn: &dyn Fn(&str),
+    ) -> Result<Self, Failure> {
+        let mut runs = Self::default();
+        for file in files {
+            let (name, mut input) = input::open(file, tolerance)?;
+            if is_matrix(&mut input) {
+                warn(&format!(
+                    "{name} is the matrix's table, made from its streams; passed over"
+                ));
+                continue;
+            }
+            let mut streams = StreamReader::new(name.clone(), input, tolerance);
+            while let Some(mut stream) = streams.next_stream()? {
+                runs.take(&name, &mut stream, warn)?;
+            }
+        }
+        if runs.runs.is_empty() {
+            return Err(Failure::NoRows);
+        }
+        for run in &mut runs.runs {
+            run.samples.sort_unstable_by_key(Sample::sort_key);
+        }
+        Ok(runs)
+    }
+
+    fn take<R: BufRead>(
+        &mut self,
+        file: &str,
+        stream: &mut Stream<'_, R>,
+        warn: &dyn Fn(&str),
+    ) -> Result<(), Failure> {
+        self.streams = self.streams.saturating_add(1);
+        let place = format!("{file}, stream {}", stream.number());
+        let notes = stream.notes().to_vec();
+        let announced = stream.announced();
+        let mut taken = Taken::read(stream, self.streams)?;
+        if let Some(cut) = stream.cut() {
+            warn(&format!("{cut}; taken as far as it goes"));
+        }
+        let Some(machine) = taken.machine.take() else {
+            warn(&format!("{place} has no row"));
+            return Ok(());
+        };
+        let rows = taken.samples.len() as u64;
+        let source = Source {
+            place,
+            file: file.to_owned(),
+            record: taken.record.clone(),
+            checksum: stream.checksum(),
+            notes,
+            partial: stream.cut().is_some(),
+            intended: announced.unwrap_or(rows),
+        };
+        self.add(machine, source, taken)
+    }
+
+    fn add(&mut self, machine: Machine, source: Source, taken: Taken) -> Result<(), Failure> {
+        let mut sources = self.runs.iter().flat_map(|run| &run.sources);
+        if let Some(first) = sources.find(|first| first.is_same(&source)) {
+            return Err(Failure::Twice {
+                place: source.place,
+                first_place: first.place.clone(),
+            });
+        }
+        let agrees = |run: &&mut Run| run.machine == machine && run.agrees(&source);
+        match self.runs.iter_mut().find(agrees) {
+            Some(run) => run.extend(source, taken),
+            None => {
+                let mut run = Run {
+                    machine,
+                    ..Run::default()
+                };
+                run.extend(source, taken);
+                self.runs.push(run);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Machine {
+    /// `Linux 6.18.44 (x86_64, 4 KiB pages)`, on one line.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Self { kernel, arch, .. } = self;
+        let pages = bytes(self.page_bytes);
+        let words = format!("Linux {kernel} ({arch}, {pages} pages)");
+        printable(words.as_bytes())
+    }
+}
+
+impl Source {
+    /// The same rows of the same moment.
+    fn is_same(&self, other: &Self) -> bool {
+        let begun = notes::value(&self.notes, "started_unix").is_some();
+        let partial = self.partial || other.partial;
+        self.record == other.record
+            && self.notes == other.notes
+            && (self.checksum == other.checksum || begun && partial)
+    }
+}
+
+impl Run {
+    fn extend(&mut self, source: Source, mut taken: Taken) {
+        self.sources.push(source);
+        if self.samples.is_empty() {
+            self.samples = taken.samples;
+        } else {
+            self.samples.append(&mut taken.samples);
+        }
+        self.probes.extend(taken.probes);
+    }
+
+    /// Whether a stream was measured on the same machine, and as its own kind was.
+    fn agrees(&self, source: &Source) -> bool {
+        let mut own = self.sources.iter();
+        match own.find(|own| own.record == source.record) {
+            Some(own) => notes::difference(&own.notes, &source.notes).is_none(),
+            // Under emulation even the clock source changes from one command to the next.
+            None => {
+                self.sources[0].file == source.file
+                    || notes::same_environment(&self.sources[0].notes, &source.notes)
+            }
+        }
+    }
+
+    /// A note of its first stream.
+    #[must_use]
+    pub fn note(&self, key: &str) -> Option<&str> {
+        notes::value(&self.sources[0].notes, key)
+    }
+
+    /// What its notes say of its machine. On aarch64 no instruction tells of an emulator, and
+    /// the usual board of emulators is that of virtual machines, too.
+    #[must_use]
+    pub fn real(&self) -> Real {
+        let says = |key, what| self.note(key).is_some_and(|value| value.contains(what));
+        // CPUID's signature of QEMU without hardware acceleration.
+        if says("hypervisor", "TCGTCGTCGTCG") {
+            Real::No
+        } else if says("devicetree", "linux,dummy-virt") {
+            Real::Perhaps
+        } else {
+            Real::Yes
+        }
+    }
+
+    /// `180 of 180 cases ok`.
+    #[must_use]
+    pub fn cases(&self) -> String {
+        let ok = self.samples.iter().filter(|one| one.outcome == Outcome::Ok);
+        format!("{} of {} cases ok", ok.count(), self.intended())
+    }
+
+    /// Whether a stream of it is cut.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.sources.iter().any(|source| source.partial)
+    }
+
+    /// Cases that `bench` meant to measure.
+    #[must_use]
+    pub fn intended(&self) -> u64 {
+        let bench = self
+            .sources
+            .iter()
+            .filter(|source| source.record == BenchRow::NAME);
+        bench.fold(0, |sum, source| sum.saturating_add(source.intended))
+    }
+}
+
+impl Taken {
+    fn read<R: BufRead>(stream: &mut Stream<'_, R>, number: u32) -> Result<Self, StreamError> {
+        let mut taken = Self {
+            machine: None,
+            samples: Vec::new(),
+            probes: Probes::default(),
+            record: String::new(),
+        };
+        while let Some(row) = stream.next_row()? {
+            taken.row(&row, number)?;
+        }
+        Ok(taken)
+    }
+
+    fn row(&mut self, row: &Row<'_>, number: u32) -> Result<(), StreamError> {
+        match row.record() {
+            BenchRow::NAME => {
+                let bench: BenchRow<'_> = row.parse()?;
+                self.samples.push(sample(row, &bench, number)?);
+                self.of(row, bench.label, bench.kernel, bench.arch, bench.page_bytes);
+            }
+            ProbeRow::NAME => {
+                let probe: ProbeRow<'_> = row.parse()?;
+                self.probes.add(&probe);
+                self.of(row, probe.label, probe.kernel, probe.arch, probe.page_bytes);
+            }
+            // The reader knows no other record.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The reader sees to it that all rows of a stream agree in these.
+    fn of(&mut self, row: &Row<'_>, label: &str, kernel: &str, arch: &str, page_bytes: u64) {
+        if self.machine.is_some() {
+            return;
+        }
+        row.record().clone_into(&mut self.record);
+        self.machine = Some(Machine {
+            label: label.to_owned(),
+            kernel: kernel.to_owned(),
+            arch: arch.to_owned(),
+            page_bytes,
+        });
+    }
+}
+
+/// Whether an input is the `matrix.csv` that lies beside a matrix's streams.
+fn is_matrix(input: &mut dyn BufRead) -> bool {
+    // An error shows again when the input is read, with its place.
+    let head = input.fill_buf().unwrap_or_default();
+    head.starts_with(b"record,machine,")
+}

@@ -1,0 +1,73 @@
+//! The notes before a stream's header: which may differ between streams that belong
+//! together, and which make two.
+
+use crate::stream::Note;
+
+/// Notes that may differ between streams of one setting: they tell of the moment, or of
+/// which cases were measured, which every row says for itself.
+const MAY_DIFFER: [&str; 15] = [
+    "seed",
+    "started_unix",
+    "pinned_cpu",
+    // What firmware and kernel keep for themselves varies from boot to boot.
+    "ram_kib",
+    "ram_available_kib",
+    "loadavg",
+    "tasks_runnable",
+    "option_quiet",
+    "option_layout",
+    "option_segment_pages",
+    "option_pages",
+    "option_block",
+    "option_method",
+    "option_repeats",
+    "option_order",
+];
+
+/// A note that is not the same in two streams; `None`: it is not noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference<'n> {
+    /// The key.
+    pub key: &'n str,
+    /// Its value in the first.
+    pub first: Option<&'n str>,
+    /// Its value in the second.
+    pub second: Option<&'n str>,
+}
+
+/// The value of a note.
+#[must_use]
+pub fn value<'n>(notes: &'n [Note], key: &str) -> Option<&'n str> {
+    let note = notes.iter().find(|note| note.key == key);
+    note.map(|note| &*note.value)
+}
+
+/// The notes in which two streams of one record differ and may not.
+pub fn differences<'n>(
+    first: &'n [Note],
+    second: &'n [Note],
+) -> impl Iterator<Item = Difference<'n>> {
+    let only_second = second
+        .iter()
+        .filter(|note| value(first, &note.key).is_none());
+    let keys = first.iter().chain(only_second).map(|note| &*note.key);
+    keys.filter(|key| !MAY_DIFFER.contains(key))
+        .filter_map(|key| {
+            let (first, second) = (value(first, key), value(second, key));
+            (first != second).then_some(Difference { key, first, second })
+        })
+}
+
+/// The first of them.
+#[must_use]
+pub fn difference<'n>(first: &'n [Note], second: &'n [Note]) -> Option<Difference<'n>> {
+    differences(first, second).next()
+}
+
+/// Whether two streams, perhaps of different records, come from the same machine in the same
+/// state: what was asked of it may differ.
+#[must_use]
+pub fn same_environment(first: &[Note], second: &[Note]) -> bool {
+    let asked = |key: &str| key == "command" || key == "clock" || key.starts_with("option_");
+    differences(first, second).all(|found| asked(found.key))
+}

@@ -1,0 +1,191 @@
+//! What `probe` found, owned: one cell a question, every different answer to it.
+
+use cowitness::emit::probe_row::ProbeRow;
+use cowitness::emit::record::Status;
+
+/// The method of the rows that read nothing.
+pub const CONTROL: &str = "none";
+
+/// All questions, in the order of their first rows.
+#[derive(Clone, Debug, Default)]
+pub struct Probes {
+    /// A cell each.
+    pub cells: Vec<Cell>,
+}
+
+/// One kind, reader and operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// The kind of memory.
+    pub kind: String,
+    /// `page`, `cross` or `whole`.
+    pub op: String,
+    /// The reader.
+    pub method: String,
+    /// Different answers; at least one.
+    pub answers: Vec<Answer>,
+}
+
+/// What one read gave and changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// What came.
+    pub gave: Gave,
+    /// `ok`, `zero`, `wrong` or empty.
+    pub content: String,
+    /// Marks of [`CHANGES`] that are not 0, in their order, and how many.
+    pub changes: Vec<(&'static str, i64)>,
+}
+
+/// What came of a read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gave {
+    /// All bytes that were asked for.
+    All(u64),
+    /// Some, and the errno that ended it; empty: none.
+    Part(u64, String),
+    /// None, and the errno; empty: none.
+    Nothing(String),
+    /// The question was not answered.
+    Unanswered(String),
+}
+
+/// A side effect that a row can tell of.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// What stands in a cell.
+    pub mark: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    get: fn(&ProbeRow<'_>) -> Option<i64>,
+}
+
+/// Side effects, the gravest first. Accessed marks (`target_referenced_kib`) are left out:
+/// every read sets them.
+pub const CHANGES: [Change; 7] = [
+    Change {
+        mark: "S",
+        meaning: "pages split: they were shared, and each is now a copy of its own",
+        get: |row| signed(row.split_pages),
+    },
+    Change {
+        mark: "F",
+        meaning: "absent pages faulted into the target",
+        get: |row| signed(row.faulted_in_pages),
+    },
+    Change {
+        mark: "W",
+        meaning: "pages swapped in",
+        get: |row| signed(row.swapped_in_pages),
+    },
+    Change {
+        mark: "V",
+        meaning: "mappings of the target changed",
+        get: |row| row.vma_change,
+    },
+    Change {
+        mark: "P",
+        meaning: "pages for which the other process now maps another frame",
+        get: |row| signed(row.partner_changed_pages),
+    },
+    Change {
+        mark: "D",
+        meaning: "pages became soft-dirty",
+        get: |row| signed(row.soft_dirty_pages),
+    },
+    Change {
+        mark: "R",
+        meaning: "KiB by which the target's resident set grew",
+        get: |row| row.target_rss_kib,
+    },
+];
+
+fn signed(count: Option<u64>) -> Option<i64> {
+    count.map(|count| i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+impl Probes {
+    /// Adds a row. The control's rows are no answer.
+    pub fn add(&mut self, row: &ProbeRow<'_>) {
+        if row.method != CONTROL {
+            self.insert(row.kind, row.op, row.method, Answer::of(row));
+        }
+    }
+
+    fn insert(&mut self, kind: &str, op: &str, method: &str, answer: Answer) {
+        let mut cells = self.cells.iter_mut();
+        let same = |cell: &&mut Cell| cell.kind == kind && cell.op == op && cell.method == method;
+        match cells.find(same) {
+            Some(cell) if cell.answers.contains(&answer) => {}
+            Some(cell) => cell.answers.push(answer),
+            None => self.cells.push(Cell {
+                kind: kind.to_owned(),
+                op: op.to_owned(),
+                method: method.to_owned(),
+                answers: vec![answer],
+            }),
+        }
+    }
+
+    /// Adds all that another stream has found.
+    pub fn extend(&mut self, other: Self) {
+        for cell in other.cells {
+            for answer in cell.answers {
+                self.insert(&cell.kind, &cell.op, &cell.method, answer);
+            }
+        }
+    }
+
+    /// The cell of a question.
+    #[must_use]
+    pub fn cell(&self, kind: &str, op: &str, method: &str) -> Option<&Cell> {
+        let mut cells = self.cells.iter();
+        cells.find(|cell| cell.kind == kind && cell.op == op && cell.method == method)
+    }
+}
+
+impl Answer {
+    fn of(row: &ProbeRow<'_>) -> Self {
+        let changes = CHANGES.iter().filter_map(|change| {
+            let count = (change.get)(row).filter(|&count| count != 0)?;
+            Some((change.mark, count))
+        });
+        Self {
+            gave: Gave::of(row),
+            content: row.content.to_owned(),
+            changes: changes.collect(),
+        }
+    }
+
+    /// What came, in few words: `read`, an errno, `4096 of 8192 bytes, then EIO`.
+    #[must_use]
+    pub fn words(&self, requested: Option<u64>) -> String {
+        let then = |errno: &str| match errno {
+            "" => String::new(),
+            errno => format!(", then {errno}"),
+        };
+        match &self.gave {
+            Gave::All(_) => "read".to_owned(),
+            Gave::Part(bytes, errno) => match requested {
+                Some(of) => format!("{bytes} of {of} bytes{}", then(errno)),
+                None => format!("{bytes} bytes{}", then(errno)),
+            },
+            Gave::Nothing(errno) if errno.is_empty() => "nothing".to_owned(),
+            Gave::Nothing(errno) => errno.clone(),
+            Gave::Unanswered(why) => why.clone(),
+        }
+    }
+}
+
+impl Gave {
+    fn of(row: &ProbeRow<'_>) -> Self {
+        let errno = row.errno.to_owned();
+        match (row.status, row.returned_bytes) {
+            (Status::Skipped(reason), _) => Self::Unanswered(format!("skipped: {reason}")),
+            (Status::Errno(name), _) => Self::Unanswered(format!("failed: {name}")),
+            (_, None | Some(0)) => Self::Nothing(errno),
+            (_, Some(bytes)) if bytes < row.requested_bytes => Self::Part(bytes, errno),
+            (_, Some(bytes)) => Self::All(bytes),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! `compare`: what differs between two runs.
+
+mod common;
+
+use common::lab;
+
+const BENCH: &str = include_str!("data/bench.csv");
+const SLOW: &str = include_str!("data/slow.csv");
+
+#[test]
+fn a_file_is_the_same_as_itself() {
+    for file in ["bench.csv", "published.csv", "probe.csv", "small.csv"] {
+        let ran = lab(&["compare", "--threshold", "0", file, file], b"");
+        assert_eq!(
+            (ran.status, &*ran.stderr),
+            (Some(0), ""),
+            "{file}: {}",
+            ran.stdout
+        );
+        assert!(ran.stdout.contains("\n  no change; "), "{}", ran.stdout);
+        for word in ["| faster", "| slower", "| unresolved"] {
+            assert!(!ran.stdout.contains(word), "{file}: {}", ran.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_change_of_split_pages_is_said_first_and_always_counts() {
+    let ran = lab(&["compare", "slow.csv", "quick.csv"], b"");
+    assert_eq!(ran.status, Some(4));
+    assert_eq!(
+        ran.stderr,
+        "cowitness-lab: error: changed: 1 splits, 0 answers, 0 rates\n"
+    );
+    let change =
+        "\n  changed: contiguous 64 KiB vmread: 100 % split in A, 0 % split in B\n  1 changed; ";
+    let split = ran
+        .stdout
+        .find(change)
+        .unwrap_or_else(|| panic!("{}", ran.stdout));
+    let rates = ran.stdout.find("\nRates: ").unwrap();
+    assert!(split < rates);
+    assert!(
+        ran.stdout
+            .contains("4 faster, 0 slower, 0 same, 0 unresolved; "),
+        "{}",
+        ran.stdout
+    );
+    let row = "| contiguous | 64 KiB | cold | proc   | 2000    | 4000    | 2.00 | [2.00, 2.00] | faster  |";
+    assert!(ran.stdout.contains(row), "{}", ran.stdout);
+}
+
+#[test]
+fn an_answer_that_is_another_counts() {
+    let ran = lab(&["compare", "probe.csv", "probe-refused.csv"], b"");
+    assert_eq!(ran.status, Some(4));
+    let want = "  changed: prot-none, page, proc: read in A, EIO in B\n  1 changed; compared: 0 \
+                settings' split pages, 4 answers\n";
+    assert!(ran.stdout.contains(want), "{}", ran.stdout);
+}
+
+#[test]
+fn the_threshold_makes_a_change_of_rate_a_failure() {
+    // Split pages are as they were.
+    let slower = SLOW.replace(",500000,2000000,", ",650000,2600000,");
+    let body = |text: &str| {
+        let start = text.find("record,").unwrap();
+        let end = text.find("#end ").unwrap();
+        format!(
+            "{}#end rows=20 crc32={:08x}\n",
+            &text[..end],
+            crc(&text.as_bytes()[start..end])
+        )
+    };
+    let slower = body(&slower).replace("=1764439400", "=1764439401");
+    let status = |threshold: &[&str]| {
+        let arguments = [&["compare"], threshold, &["slow.csv", "-"]].concat();
+        let ran = lab(&arguments, slower.as_bytes());
+        assert!(
+            ran.stdout
+                .contains("0 faster, 2 slower, 2 same, 0 unresolved; "),
+            "{}",
+            ran.stdout
+        );
+        ran.status
+    };
+    assert_eq!(status(&[]), Some(0));
+    assert_eq!(status(&["--threshold", "5"]), Some(4));
+    assert_eq!(status(&["--threshold=40"]), Some(0));
+}
+
+/// CRC-32, bit by bit, so that the lab's own is not asked.
+fn crc(bytes: &[u8]) -> u32 {
+    let bit = |crc: u32| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
+    let byte = |crc: u32, byte: &u8| (0..8).fold(crc ^ u32::from(*byte), |crc, _| bit(crc));
+    !bytes.iter().fold(!0, byte)
+}
+
+#[test]
+fn sides_that_were_not_measured_alike_are_refused_and_what_differs_is_named() {
+    let ran = lab(&["compare", "bench.csv", "larger.csv"], b"");
+    assert_eq!((ran.status, &*ran.stdout), (Some(3), ""));
+    assert_eq!(
+        ran.stderr,
+        "cowitness-lab: error: mismatched settings: option_mb is '1' in A and '2' in B\n\
+         cowitness-lab: hint: measure both alike, or say --allow-mismatch\n"
+    );
+    let ran = lab(
+        &["compare", "--allow-mismatch", "bench.csv", "larger.csv"],
+        b"",
+    );
+    assert_eq!((ran.status, &*ran.stderr), (Some(0), ""));
+    assert!(
+        ran.stdout
+            .contains("\ndiffers: option_mb is '1' in A and '2' in B\n"),
+        "{}",
+        ran.stdout
+    );
+    // One pair has no interval.
+    assert!(
+        ran.stdout.contains("| too few cases | unresolved |"),
+        "{}",
+        ran.stdout
+    );
+
+    let other = lab(&["compare", "bench.csv", "published.csv"], b"");
+    assert_eq!(other.status, Some(3));
+    for want in [
+        "CPU is 'x86_64' in A and 'aarch64' in B",
+        "kernel series is '6.1' in A and '6.17' in B",
+    ] {
+        assert!(other.stderr.contains(want), "{}", other.stderr);
+    }
+    let pages = BENCH.replace("x86_64,4096,", "x86_64,16384,");
+    let pages = pages.replace("crc32=", "crc32=0");
+    let damaged = lab(&["compare", "bench.csv", "-"], pages.as_bytes());
+    assert_eq!((damaged.status, &*damaged.stdout), (Some(3), ""));
+}
+
+#[test]
+fn a_side_is_one_machine() {
+    let ran = lab(&["compare", "console.log", "bench.csv"], b"");
+    assert_eq!((ran.status, &*ran.stdout), (Some(3), ""));
+    assert!(
+        ran.stderr
+            .contains("console.log, stream 1 and console.log, stream 2 are of different machines"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn sides_without_anything_in_common_are_no_comparison() {
+    let ran = lab(&["compare", "bench.csv", "probe.csv"], b"");
+    assert_eq!((ran.status, &*ran.stdout), (Some(3), ""));
+    assert!(ran.stderr.contains("nothing to compare"), "{}", ran.stderr);
+}
+
+#[test]
+fn emulated_times_are_not_compared() {
+    let emulated = SLOW.replace("#command=", "#hypervisor=TCGTCGTCGTCG\n#command=");
+    let ran = lab(
+        &[
+            "compare",
+            "--allow-mismatch",
+            "--threshold=0",
+            "quick.csv",
+            "-",
+        ],
+        emulated.as_bytes(),
+    );
+    assert_eq!(ran.status, Some(4), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("1 splits, 0 answers, 0 rates"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stdout.contains("Rates are not compared"),
+        "{}",
+        ran.stdout
+    );
+}

@@ -1,0 +1,73 @@
+"""The CSV opens as it is in other people's programs, by the one-liners that README gives.
+
+    pip install -r lab/tests/readers/requirements.txt
+    python3 -m unittest discover lab/tests/readers
+
+COWITNESS is the appliance (target/release/cowitness). Its own rows are read, and those of a
+label with everything in it that CSV can get wrong.
+"""
+
+import csv
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import duckdb
+import pandas
+import polars
+
+ROOT = Path(__file__).resolve().parents[3]
+APPLIANCE = os.environ.get("COWITNESS", ROOT / "target/release/cowitness")
+LABEL = 'a, "b" # c; ü'
+BENCH = ["bench", "-q", "--mb=1", "--block=4K", "--repeats=2", "--warm=1", "--label", LABEL]
+COLUMNS = 38
+
+
+class Readers(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.file = Path(cls.directory.name, "bench.csv")
+        with cls.file.open("wb") as out:
+            # 3 may be said where evidence or privileges are missing; the rows are there.
+            done = subprocess.run([APPLIANCE, *BENCH], stdout=out, check=False)
+        assert done.returncode in (0, 3), done
+        lines = cls.file.read_text().splitlines(keepends=True)
+        # Python's own reader, told by hand what a comment is.
+        cls.rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+        assert len(cls.rows) == 12, len(cls.rows)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.directory.cleanup()
+
+    def check(self, names, labels, cold_ns):
+        self.assertEqual(len(names), COLUMNS)
+        self.assertEqual(list(names), list(self.rows[0]))
+        self.assertEqual(list(labels), [LABEL] * len(self.rows))
+        self.assertEqual(list(cold_ns), [int(row["cold_ns"]) for row in self.rows])
+
+    def test_pandas(self):
+        read = pandas.read_csv(self.file, comment="#")
+        # pandas cuts at every comment character that is not quoted; ours is.
+        self.check(read.columns, read["label"], read["cold_ns"])
+        self.assertTrue(read["first_write_ns"].isna().all(), "what is unknown is not 0")
+
+    def test_duckdb(self):
+        read = duckdb.sql(f"select * from read_csv('{self.file}', comment='#')")
+        rows = read.fetchall()
+        column = read.columns.index
+        self.check(read.columns, [row[column("label")] for row in rows],
+                   [row[column("cold_ns")] for row in rows])
+        self.assertEqual({row[column("first_write_ns")] for row in rows}, {None})
+
+    def test_polars(self):
+        read = polars.read_csv(self.file, comment_prefix="#")
+        self.check(read.columns, read["label"], read["cold_ns"])
+        self.assertEqual(read["first_write_ns"].null_count(), len(self.rows))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,260 @@
+//! The whole of `matrix` with an emulator that prints a recorded console: what is compared
+//! with what was fetched and packed, what is left in the folder, and how a run ends.
+#![cfg(target_os = "linux")]
+
+mod seal;
+
+use cowitness::emit::crc::Crc32;
+use cowitness_lab::scratch::Scratch;
+use seal::resealed;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+const CONSOLE: &str = include_str!("data/consoles/5.10-aarch64.log");
+const KERNEL: &str = "5.10-aarch64";
+const RELEASE: &str = "5.10.0-32-cloud-arm64";
+const WORDS: &str = "bench --mb=1 --layout=contiguous --block=64K --repeats=1 --warm=1 -q then \
+                     probe -q then selftest";
+
+/// A cache with a kernel, an appliance, an emulator, and a folder for what is left.
+struct Stage {
+    directory: Scratch,
+}
+
+impl Stage {
+    /// The emulator runs `script` in a shell; the file `console` beside it is `CONSOLE`, of
+    /// the appliance that is there.
+    fn new(release: &str, script: &str) -> Self {
+        let stage = Self {
+            directory: Scratch::new().unwrap(),
+        };
+        let kernels = stage.path("cache/kernels");
+        fs::create_dir_all(&kernels).unwrap();
+        let image = b"an image";
+        let hash: String = Sha256::digest(image)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        fs::write(kernels.join("image"), image).unwrap();
+        let record = format!(
+            "package = \"linux-image\"\nversion = \"1\"\nrelease = \"{release}\"\n\
+             sha256 = \"{hash}\"\nfile = \"image\"\n"
+        );
+        fs::write(
+            kernels.join("bullseye-linux-image-cloud-arm64.toml"),
+            record,
+        )
+        .unwrap();
+        stage.appliance("an appliance");
+        let mut crc = Crc32::new();
+        crc.update(b"an appliance");
+        let exe = format!("#exe_crc32={:08x}", crc.value());
+        let console = CONSOLE.replace("#exe_crc32=a6ba7d30", &exe);
+        fs::write(stage.path("console"), resealed(&console)).unwrap();
+        let qemu = stage.path("qemu-system-aarch64");
+        fs::write(
+            &qemu,
+            format!("#!/bin/sh\ncd '{}'\n{script}\n", stage.path("").display()),
+        )
+        .unwrap();
+        fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).unwrap();
+        stage
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn appliance(&self, content: &str) {
+        fs::write(self.path("appliance"), content).unwrap();
+    }
+
+    fn run(&self, words: &str) -> Output {
+        let path = std::env::var("PATH").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cowitness-lab"));
+        command.args([
+            "matrix",
+            "--arch=aarch64",
+            "--deadline=30",
+            "--kernel",
+            KERNEL,
+        ]);
+        for (option, name) in [
+            ("--cache", "cache"),
+            ("--appliance", "appliance"),
+            ("-o", "out"),
+        ] {
+            command.arg(option).arg(self.path(name));
+        }
+        command.args((!words.is_empty()).then_some("--"));
+        command.args(words.split_whitespace()).stdin(Stdio::null());
+        let path = format!("{}:{path}", self.path("").display());
+        command.env("PATH", path).output().unwrap()
+    }
+
+    /// Outcome, detail and whether it is as expected, of the one machine.
+    fn found(&self) -> [String; 3] {
+        let csv = fs::read_to_string(self.path("out/matrix.csv")).unwrap();
+        let mut reader = csv::Reader::from_reader(csv.as_bytes());
+        let row = reader.records().next().unwrap().unwrap();
+        [15, 16, 14].map(|at| row[at].to_owned())
+    }
+
+    fn left(&self) -> Vec<String> {
+        let names = fs::read_dir(self.path("out")).unwrap();
+        let mut names: Vec<String> = names
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+#[test]
+fn a_recorded_console_passes_and_what_was_left_before_is_gone() {
+    let stage = Stage::new(RELEASE, "cat console");
+    fs::create_dir(stage.path("out")).unwrap();
+    fs::write(stage.path("out/5.10-aarch64.csv"), "of another day").unwrap();
+    let ran = stage.run(WORDS);
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{said}");
+    assert_eq!(stage.found(), ["pass", "", "yes"]);
+    let all = [
+        "5.10-aarch64.csv",
+        "5.10-aarch64.log",
+        "5.10-aarch64.txt",
+        "matrix.csv",
+    ];
+    assert_eq!(stage.left(), all);
+    let rows = fs::read_to_string(stage.path("out/5.10-aarch64.csv")).unwrap();
+    assert!(rows.starts_with("#cowitness 1\n"), "{rows}");
+    let selftest = fs::read_to_string(stage.path("out/5.10-aarch64.txt")).unwrap();
+    assert!(selftest.starts_with("$ selftest\nok clock"), "{selftest}");
+
+    // Another one that brings nothing leaves nothing of this one.
+    fs::write(stage.path("console"), "").unwrap();
+    assert_eq!(stage.run(WORDS).status.code(), Some(1));
+    assert_eq!(stage.left(), ["5.10-aarch64.log", "matrix.csv"]);
+}
+
+#[test]
+fn the_kernel_that_ran_has_to_be_the_one_that_was_fetched() {
+    let stage = Stage::new("6.12.117+deb13-cloud-arm64", "cat console");
+    assert_eq!(stage.run(WORDS).status.code(), Some(1));
+    let wanted = format!("the kernel: {RELEASE}, expected 6.12.117+deb13-cloud-arm64");
+    assert_eq!(stage.found(), ["mismatch", &wanted, "no"]);
+}
+
+#[test]
+fn the_rows_have_to_come_from_the_appliance_that_was_packed() {
+    let stage = Stage::new(RELEASE, "cat console");
+    stage.appliance("another");
+    assert_eq!(stage.run(WORDS).status.code(), Some(3));
+    let [word, detail, _] = stage.found();
+    assert!(
+        word == "damaged" && detail.contains("its note 'exe_crc32' is "),
+        "{detail}"
+    );
+    assert_eq!(
+        stage.left(),
+        ["5.10-aarch64.log", "5.10-aarch64.txt", "matrix.csv"]
+    );
+}
+
+#[test]
+fn the_default_words_ask_everything_and_a_skipped_check_is_a_difference() {
+    let stage = Stage::new(RELEASE, "cat console");
+    let console = fs::read_to_string(stage.path("console")).unwrap();
+    let bench = "bench --mb=8 --segment-pages=16 --block=64K --repeats=2 --warm=1 \
+                 --method=proc,proc-seek,vmread,vmread-batch -q --label=5.10-aarch64";
+    let run = |console: &str| {
+        let lines = console.split_inclusive('\n');
+        let line = |line: &str| match line.strip_prefix("cowitness: init: run: ") {
+            Some(words) if words.starts_with("bench") => format!("cowitness: init: run: {bench}\n"),
+            Some(words) if words.starts_with("probe") => {
+                "cowitness: init: run: probe -q --label=5.10-aarch64\n".to_owned()
+            }
+            _ => line.to_owned(),
+        };
+        fs::write(stage.path("console"), lines.map(line).collect::<String>()).unwrap();
+        stage.run("");
+        stage.found()
+    };
+    // The recorded bench had other options.
+    let [word, detail, _] = run(&console);
+    assert!(
+        word == "damaged" && detail.contains("note 'option_"),
+        "{detail}"
+    );
+    let options = [
+        ("#option_mb=1\r", "#option_mb=8\r"),
+        ("#option_segment_pages=16,64", "#option_segment_pages=16"),
+        ("#option_repeats=1", "#option_repeats=2"),
+        (
+            "#option_method=both",
+            "#option_method=proc,proc-seek,vmread,vmread-batch",
+        ),
+        ("#label=none", "#label=5.10-aarch64"),
+    ];
+    let asked = options
+        .iter()
+        .fold(console, |text, (from, to)| text.replace(from, to));
+    let mut rows = String::new();
+    for repeat in [1, 2] {
+        for (method, split) in [
+            ("proc", 0),
+            ("proc-seek", 0),
+            ("vmread", 0),
+            ("vmread-batch", 0),
+        ] {
+            rows += &format!(
+                "bench,5.10-aarch64,{RELEASE},aarch64,4096,contiguous,small,,1,8388608,{method},\
+                 65536,{repeat},1,8388608,1,1,1,1,1,1.00,1.00,pfn,2048,2048,2048,{split},0,0,0,0,0,\
+                 0,0,0,0,,ok\r\n"
+            );
+        }
+    }
+    let start = asked.find("bench,,").unwrap();
+    let end = start + asked[start..].find("#end").unwrap();
+    let asked = asked[..start].to_owned() + &rows + &asked[end..];
+    // The recorded layout is one of the two that are the default.
+    let asked = resealed(&asked.replace("probe,,", "probe,5.10-aarch64,"));
+    assert_eq!(run(&asked), ["pass", "", "yes"]);
+    let skipped = asked.replace("ok hole: proc", "skip hole: proc").replace(
+        "15 passed, 0 failed, 0 skipped",
+        "14 passed, 0 failed, 1 skipped",
+    );
+    let wanted = "selftest skips hole: proc EIO, vmread EFAULT";
+    assert_eq!(run(&skipped), ["mismatch", wanted, "no"]);
+}
+
+#[test]
+fn an_emulator_that_dies_late_is_lost() {
+    let stage = Stage::new(RELEASE, "cat console; kill -SEGV $$");
+    assert_eq!(stage.run(WORDS).status.code(), Some(1));
+    let [word, detail, _] = stage.found();
+    assert_eq!(
+        (&*word, &*detail),
+        ("lost-qemu", "after the verdict: signal 11")
+    );
+    assert_eq!(
+        stage.left(),
+        ["5.10-aarch64.log", "5.10-aarch64.txt", "matrix.csv"]
+    );
+}
+
+#[test]
+fn a_console_without_end_is_cut_off() {
+    let stage = Stage::new(RELEASE, "exec cat /dev/zero");
+    assert_eq!(stage.run(WORDS).status.code(), Some(3));
+    let [word, detail, _] = stage.found();
+    assert_eq!(
+        (&*word, &*detail),
+        ("damaged", "the console has more than 64 MiB")
+    );
+    let log = fs::metadata(stage.path("out/5.10-aarch64.log")).unwrap();
+    assert_eq!(log.len(), 64 << 20);
+}

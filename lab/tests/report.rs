@@ -1,0 +1,287 @@
+//! `report`: the page that comes of rows. What it looks like is for `tests/browser`.
+
+mod common;
+
+use common::{Ran, lab};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write;
+
+const BENCH: &str = include_str!("data/bench.csv");
+
+/// The page on standard output, which nothing is warned of.
+fn page(files: &[&str], input: &[u8]) -> String {
+    let arguments = [&["report", "-o", "-"], files].concat();
+    let ran = lab(&arguments, input);
+    assert_eq!((ran.status, &*ran.stderr), (Some(0), ""), "{files:?}");
+    ran.stdout
+}
+
+/// The text between the tags, white space made single.
+fn text(html: &str) -> String {
+    let mut text = String::new();
+    let mut rest = html;
+    while let Some((before, after)) = rest.split_once('<') {
+        text += before;
+        text.push(' ');
+        rest = after.split_once('>').map_or("", |(_, rest)| rest);
+    }
+    let text = text.replace("&#34;", "\"").replace("&#39;", "'");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn has(text: &str, wanted: &[&str]) {
+    // The page's style is nothing to read in a failure.
+    let (_, body) = text.split_once("Skip to the report").unwrap_or(("", text));
+    for want in wanted {
+        assert!(text.contains(want), "{want}\nnot in\n{body}");
+    }
+}
+
+#[test]
+fn the_published_figures_come_out_as_the_published_headlines() {
+    let text = text(&page(&["published.csv"], b""));
+    has(
+        &text,
+        &[
+            "On Linux 6.17.0-1018-oracle (aarch64, 4 KiB pages), reading with proc left every \
+             shared page shared; reading with vmread gave the target a copy of its own of every \
+             page that fork had shared.",
+            "of shared pages split by proc 0 %",
+            "of shared pages split by vmread 100 %",
+            "faster cold read with proc at 256 KiB, contiguous 3.9×",
+            "faster warm read with vmread at 256 KiB, contiguous +29 %",
+            "proc was 3.90 times as fast as vmread for the first (cold) read; vmread was 1.29 \
+             times as fast as proc for repeated (warm) reads.",
+        ],
+    );
+}
+
+#[test]
+fn a_section_is_there_when_its_rows_are() {
+    let ids = |html: &str| -> Vec<String> {
+        let sections = html.split("<section id=\"").skip(1);
+        sections
+            .map(|rest| rest.split('"').next().unwrap().to_owned())
+            .collect()
+    };
+    let bench = page(&["bench.csv"], b"");
+    assert_eq!(
+        ids(&bench),
+        ["verdict", "throughput", "copy-on-write", "method"]
+    );
+    let probe = page(&["probe.csv"], b"");
+    assert_eq!(ids(&probe), ["verdict", "semantics", "method"]);
+    has(
+        &text(&probe),
+        &["a page that is PROT_NONE gives: read by proc and EFAULT by vmread"],
+    );
+    let several = page(&["bench.csv", "published.csv"], b"");
+    let all = [
+        "verdict",
+        "throughput",
+        "copy-on-write",
+        "kernels",
+        "method",
+    ];
+    assert_eq!(ids(&several), all);
+}
+
+#[test]
+fn figures_are_the_summarys() {
+    let text = text(&page(&["bench.csv", "again.csv"], b""));
+    has(
+        &text,
+        &[
+            "20 of 20 cases ok",
+            "vmread 1.25× faster than proc [1.25, 1.25]",
+            "proc 4.00× faster than vmread [4.00, 4.00]",
+            "contiguous 64 KiB cold vmread 10 500 500 500 500 500 500 0",
+            "0 of 2560 pages",
+            "cowitness bench --mb=1 '--label=rack 4, \"left\"'",
+        ],
+    );
+}
+
+#[test]
+fn what_a_read_gave_and_changed_is_in_its_cell() {
+    let html = page(&["probe.csv", "probe-refused.csv"], b"");
+    has(
+        &text(&html),
+        &[
+            // Two streams of one machine that disagree.
+            "prot-none the same, then made PROT_NONE page one page 4 KiB read or EIO EFAULT",
+            "cross from readable memory into it 4 KiB, EIO 4 KiB, EFAULT S",
+            "S pages split: they were shared, and each is now a copy of its own",
+        ],
+    );
+    assert!(!html.contains("m-W"), "a legend of what did not happen");
+}
+
+/// No name in a file may become markup.
+#[test]
+fn everything_from_a_file_is_escaped() {
+    let html = page(&["markup.csv"], b"");
+    for bad in [
+        "<script>alert",
+        "<img",
+        "<b>6.1",
+        "<i>",
+        "<u>",
+        "\"'>",
+        "&amp;amp;<",
+    ] {
+        let count = html.matches(bad).count();
+        assert_eq!(count, 0, "{bad}");
+    }
+    assert_eq!(html.matches("<script").count(), 1);
+    has(&html, &["&#60;script&#62;alert(1)&#60;/script&#62;"]);
+}
+
+#[test]
+fn the_page_asks_for_nothing() {
+    let html = page(&["bench.csv", "probe.csv"], b"");
+    for bad in [
+        "http:",
+        "https:",
+        "@import",
+        " src=",
+        "srcset",
+        "<link rel=\"stylesheet",
+    ] {
+        assert!(!html.contains(bad), "{bad}");
+    }
+    let urls = html.split("url(").skip(1);
+    let links = html.split("href=\"").skip(1);
+    for target in urls.chain(links) {
+        assert!(
+            target.starts_with('#') || target.starts_with("data:,\""),
+            "{target:.60}"
+        );
+    }
+    has(
+        &html,
+        &["default-src &#39;none&#39;; style-src &#39;sha256-"],
+    );
+}
+
+/// Emulated machines have no rate on the page; of one that may be, only if all may be.
+#[test]
+fn emulated_times_are_not_shown() {
+    let emulated = BENCH.replace("#command=", "#hypervisor=TCGTCGTCGTCG\n#command=");
+    let html = page(&["-"], emulated.as_bytes());
+    has(&html, &["This machine is emulated, or may be"]);
+    assert!(!html.contains("class=\"chart\"") && !text(&html).contains("MiB/s of 3125"));
+    assert!(!text(&html).contains("times as fast"));
+
+    let board = BENCH.replace("#command=", "#devicetree=linux,dummy-virt\n#command=");
+    let alone = page(&["-"], board.as_bytes());
+    has(
+        &alone,
+        &[
+            "Nothing tells whether this machine is emulated",
+            "class=\"chart\"",
+        ],
+    );
+    let beside = text(&page(&["-", "published.csv"], board.as_bytes()));
+    has(
+        &beside,
+        &[
+            "This machine is emulated, or may be",
+            "may be emulated 0 % 100 %",
+        ],
+    );
+    assert!(!beside.contains("vmread 1.25× faster"), "{beside}");
+}
+
+fn packed(text: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn packed_inputs_are_unpacked() {
+    let plain = page(&["-"], BENCH.as_bytes());
+    assert_eq!(page(&["-"], &packed(BENCH)), plain);
+    assert_eq!(page(&["-"], &packed(&BENCH.replace('\n', "\r\n"))), plain);
+    // Two members one after the other are one file.
+    let (head, tail) = BENCH.split_at(500);
+    assert_eq!(page(&["-"], &[packed(head), packed(tail)].concat()), plain);
+    let summary = lab(&["summary", "-"], &packed(BENCH));
+    assert_eq!(summary.stdout, include_str!("data/bench.txt"));
+}
+
+#[test]
+fn packed_inputs_that_are_damaged_are_refused() {
+    let whole = packed(BENCH);
+    for keep in [whole.len() - 9, whole.len() / 2, 12] {
+        let ran = lab(&["report", "-o", "-", "-"], &whole[..keep]);
+        assert_eq!((ran.status, &*ran.stdout), (Some(3), ""), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("error: standard input"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 0x55;
+    let ran = lab(&["report", "-o", "-", "-"], &damaged);
+    assert_eq!((ran.status, &*ran.stdout), (Some(3), ""), "{}", ran.stderr);
+    // What was cut is taken when asked for, and the page says so.
+    let ran = lab(
+        &["report", "--partial", "-o", "-", "-"],
+        &whole[..whole.len() - 60],
+    );
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning"), "{}", ran.stderr);
+    has(&ran.stdout, &["Partial: an input is cut"]);
+}
+
+#[test]
+fn a_console_log_is_as_good_as_a_file() {
+    let text = text(&page(&["console.log"], b""));
+    has(
+        &text,
+        &[
+            "Linux 6.1.0-test",
+            "Linux 6.18.44",
+            "too few pairs for an interval",
+        ],
+    );
+}
+
+#[test]
+fn nothing_is_written_of_an_input_that_is_refused() {
+    let out = std::env::temp_dir().join(format!("cowitness-report-{}.html", std::process::id()));
+    let cut = &BENCH.as_bytes()[..BENCH.len() - 20];
+    let ran = lab(&["report", "-o", out.to_str().unwrap(), "-"], cut);
+    assert_eq!(
+        (ran.status, out.exists()),
+        (Some(3), false),
+        "{}",
+        ran.stderr
+    );
+    let ran = lab(&["report", "-o", out.to_str().unwrap(), "bench.csv"], b"");
+    let written = std::fs::read_to_string(&out);
+    let _ = std::fs::remove_file(&out);
+    let quiet = Ran {
+        status: Some(0),
+        stdout: String::new(),
+        stderr: String::new(),
+    };
+    assert_eq!(ran, quiet);
+    assert_eq!(written.unwrap(), page(&["bench.csv"], b""));
+    let twice = lab(&["report", "-o", "-", "bench.csv", "bench.csv"], b"");
+    assert_eq!((twice.status, &*twice.stdout), (Some(3), ""));
+}
+
+/// The table that lies beside a matrix's streams is no stream, and `out/*.csv` names it, too.
+#[test]
+fn the_matrix_table_is_passed_over() {
+    let table = b"record,machine,kernel\nmatrix,6.1-x86_64,6.1.0\n";
+    let ran = lab(&["report", "-o", "-", "-", "bench.csv"], table);
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("passed over\n"), "{}", ran.stderr);
+    assert_eq!(ran.stdout, page(&["bench.csv"], b""));
+}
