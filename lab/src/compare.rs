@@ -201,11 +201,15 @@ impl Found {
     }
 
     fn failure(&self, threshold: Option<u64>) -> Option<Failure> {
-        let beyond = |percent| {
-            self.lines
-                .iter()
-                .filter(move |line| line.ratio.is_beyond(percent))
+        // What the noise may have made is no change, however small the threshold.
+        let told = |line: &&Line| {
+            matches!(
+                line.ratio.verdict(self.noise),
+                Verdict::Faster | Verdict::Slower
+            )
         };
+        let told = || self.lines.iter().filter(told);
+        let beyond = |percent| told().filter(move |line| line.ratio.is_beyond(percent));
         let rates = threshold.map_or(0, |percent| beyond(percent).count());
         let splits = self.semantics.changed_splits.len();
         let answers = self.semantics.changed_answers.len();

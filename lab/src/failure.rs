@@ -87,6 +87,9 @@ pub enum Failure {
         /// The threshold, in words; empty without one.
         beyond: String,
     },
+    /// The page would take the place of an input.
+    #[error("the page would be written over its input {0}")]
+    OverInput(String),
     /// The page cannot be written down.
     #[error("cannot make the page: {0}")]
     Page(String),
@@ -137,7 +140,7 @@ impl Failure {
             | Self::Signals(_) => 1,
             Self::Machines { untrusted, .. } if !untrusted => 1,
             Self::Signal(number) => 128_u8.saturating_add(*number),
-            Self::Usage(_) => 2,
+            Self::Usage(_) | Self::OverInput(_) => 2,
             Self::Changed { .. } => 4,
             Self::Stream(error) if !error.is_untrusted() => 1,
             Self::Stream(_)
@@ -161,6 +164,7 @@ impl Failure {
             Self::Mismatch { .. } => "summarise them one by one, or give each run its --label",
             Self::Several { .. } => "give one machine in one setting for each side",
             Self::Unlike(_) => "measure both alike, or say --allow-mismatch",
+            Self::OverInput(_) => "name another file with -o",
             Self::Twice { .. } => "give every run once",
             Self::Machines { has_log: true, .. } => "each machine's console is in its .log",
             _ => return None,

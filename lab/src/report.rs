@@ -7,6 +7,7 @@ mod changes;
 mod environment;
 mod kernels;
 mod names;
+mod place;
 mod semantics;
 mod throughput;
 mod verdict;
@@ -16,14 +17,12 @@ use crate::cli::ReportOptions;
 use crate::failure::Failure;
 use crate::figures;
 use crate::groups;
-use crate::host::HostError;
 use crate::runs::{Real, Run, Runs};
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use place::Place;
 use sha2::{Digest, Sha256};
-use std::fs;
-use std::path::Path;
 
 const STYLE: &str = include_str!("../templates/report.css");
 const SCRIPT: &str = include_str!("../templates/report.js");
@@ -74,21 +73,15 @@ struct View {
 /// # Errors
 /// [`Failure`]; the first input that fails ends it, and nothing is written.
 pub fn run(options: &ReportOptions, warn: &dyn Fn(&str)) -> Result<Answer, Failure> {
+    let place = Place::of(options)?;
     let runs = Runs::read(&options.files, options.tolerance, warn)?.runs;
     let page = page(&runs);
     // The template writes to a String, which takes everything.
     let html = page
         .render()
         .map_err(|error| Failure::Page(error.to_string()))?;
-    let text = if options.out == "-" {
-        html
-    } else {
-        let out = Path::new(&options.out);
-        fs::write(out, html).map_err(HostError::file("write", out))?;
-        String::new()
-    };
     Ok(Answer {
-        text,
+        text: place.put(html)?,
         failure: None,
     })
 }

@@ -12,7 +12,7 @@ pub use samples::sample;
 use crate::failure::Failure;
 use crate::figures::bytes;
 use crate::input;
-use crate::stream::{Note, Row, Stream, StreamError, StreamReader, Tolerance};
+use crate::stream::{Note, Row, Stream, StreamError, StreamReader, Tolerance, is_emulated};
 use crate::text::printable;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
@@ -236,12 +236,13 @@ impl Run {
     }
 
     /// What its notes say of its machine. On aarch64 no instruction tells of an emulator, and
-    /// the usual board of emulators is that of virtual machines, too.
+    /// the usual board of emulators is that of virtual machines, too; the lab's own guests are
+    /// told so on their command line.
     #[must_use]
     pub fn real(&self) -> Real {
         let says = |key, what| self.note(key).is_some_and(|value| value.contains(what));
-        // CPUID's signature of QEMU without hardware acceleration.
-        if says("hypervisor", "TCGTCGTCGTCG") {
+        let mut sources = self.sources.iter();
+        if sources.any(|source| is_emulated(&source.notes)) {
             Real::No
         } else if says("devicetree", "linux,dummy-virt") {
             Real::Perhaps

@@ -63,16 +63,7 @@ fn an_answer_that_is_another_counts() {
 fn the_threshold_makes_a_change_of_rate_a_failure() {
     // Split pages are as they were.
     let slower = SLOW.replace(",500000,2000000,", ",650000,2600000,");
-    let body = |text: &str| {
-        let start = text.find("record,").unwrap();
-        let end = text.find("#end ").unwrap();
-        format!(
-            "{}#end rows=20 crc32={:08x}\n",
-            &text[..end],
-            crc(&text.as_bytes()[start..end])
-        )
-    };
-    let slower = body(&slower).replace("=1764439400", "=1764439401");
+    let slower = sealed(&slower).replace("=1764439400", "=1764439401");
     let status = |threshold: &[&str]| {
         let arguments = [&["compare"], threshold, &["slow.csv", "-"]].concat();
         let ran = lab(&arguments, slower.as_bytes());
@@ -87,6 +78,46 @@ fn the_threshold_makes_a_change_of_rate_a_failure() {
     assert_eq!(status(&[]), Some(0));
     assert_eq!(status(&["--threshold", "5"]), Some(4));
     assert_eq!(status(&["--threshold=40"]), Some(0));
+}
+
+/// What is not called faster or slower is beyond no threshold.
+#[test]
+fn what_noise_may_have_made_is_no_failure() {
+    let slower = sealed(&SLOW.replace(",500000,2000000,", ",650000,2600000,"));
+    let slower = slower.replace("=1764439400", "=1764439401");
+    let ran = lab(
+        &["compare", "--noise=50", "--threshold=5", "slow.csv", "-"],
+        slower.as_bytes(),
+    );
+    assert!(
+        ran.stdout.contains("0 faster, 0 slower, 4 same"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!((ran.status, &*ran.stderr), (Some(0), ""));
+}
+
+#[test]
+fn the_labs_word_for_an_emulator_is_taken() {
+    let guest = SLOW.replace("#command=", "#emulated=qemu-tcg\n#command=");
+    let ran = lab(
+        &["compare", "--allow-mismatch", "quick.csv", "-"],
+        guest.as_bytes(),
+    );
+    assert!(
+        ran.stdout.contains("Rates are not compared"),
+        "{}",
+        ran.stdout
+    );
+}
+
+/// Rows as they are now, with the checksum they need.
+fn sealed(text: &str) -> String {
+    let start = text.find("record,").unwrap();
+    let end = text.find("#end ").unwrap();
+    let rows = text[start..end].lines().count() - 1;
+    let crc = crc(&text.as_bytes()[start..end]);
+    format!("{}#end rows={rows} crc32={crc:08x}\n", &text[..end])
 }
 
 /// CRC-32, bit by bit, so that the lab's own is not asked.

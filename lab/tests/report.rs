@@ -194,6 +194,63 @@ fn emulated_times_are_not_shown() {
     assert!(!beside.contains("vmread 1.25× faster"), "{beside}");
 }
 
+/// On aarch64 only the lab's own word tells of an emulator, and it does in any stream.
+#[test]
+fn the_labs_word_for_an_emulator_is_taken() {
+    let word = "#devicetree=linux,dummy-virt\n#emulated=qemu-tcg\n#command=";
+    let guest = BENCH.replace("#command=", word);
+    for files in [&["-"][..], &["-", "published.csv"]] {
+        let html = page(files, guest.as_bytes());
+        has(&html, &["This machine is emulated, or may be"]);
+        assert!(!html.contains("may be emulated"), "{files:?}");
+        assert!(!text(&html).contains("vmread 1.25× faster"), "{files:?}");
+        assert_eq!(html.contains("class=\"chart\""), files.len() == 2);
+    }
+}
+
+#[test]
+fn an_input_is_not_written_over() {
+    let folder = std::env::temp_dir().join(format!("cowitness-over-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let [file, link] = ["self.csv", "link.csv"].map(|name| folder.join(name));
+    std::fs::write(&file, BENCH).unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let over = [&file, &link].map(|out| {
+        let ran = lab(
+            &[
+                "report",
+                file.to_str().unwrap(),
+                "-o",
+                out.to_str().unwrap(),
+            ],
+            b"",
+        );
+        (ran.status, ran.stderr)
+    });
+    let kept = std::fs::read_to_string(&file).unwrap();
+    let out = folder.join("page.html");
+    let ran = lab(
+        &[
+            "report",
+            file.to_str().unwrap(),
+            "-o",
+            out.to_str().unwrap(),
+        ],
+        b"",
+    );
+    let left = std::fs::read_dir(&folder).unwrap().count();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(kept, BENCH);
+    for (status, stderr) in over {
+        assert_eq!(status, Some(2), "{stderr}");
+        has(
+            &stderr,
+            &["would be written over its input", "hint: name another file"],
+        );
+    }
+    assert_eq!((ran.status, left), (Some(0), 3), "{}", ran.stderr);
+}
+
 fn packed(text: &str) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(text.as_bytes()).unwrap();

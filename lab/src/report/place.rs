@@ -1,0 +1,86 @@
+//! Where the page goes: never over what it is made of, and whole or not at all.
+
+use crate::cli::ReportOptions;
+use crate::failure::Failure;
+use crate::host::HostError;
+use crate::scratch::Scratch;
+use crate::text::printable;
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The page's name until it is whole.
+const UNFINISHED: &str = "page.html";
+
+/// Where it goes.
+pub enum Place {
+    /// Standard output.
+    Output,
+    /// A file, or one that is to be made.
+    File(PathBuf),
+    /// What is no file: a pipe, a terminal.
+    Device(PathBuf),
+}
+
+impl Place {
+    /// That of the options.
+    ///
+    /// # Errors
+    /// [`Failure::OverInput`]: it is one of the inputs.
+    pub fn of(options: &ReportOptions) -> Result<Self, Failure> {
+        if options.out == "-" {
+            return Ok(Self::Output);
+        }
+        let out = PathBuf::from(&options.out);
+        // Nothing is there yet: nothing is lost.
+        let Ok(there) = fs::metadata(&out) else {
+            return Ok(Self::File(out));
+        };
+        if !there.is_file() {
+            return Ok(Self::Device(out));
+        }
+        if options.files.iter().any(|file| is_same(file, &there)) {
+            return Err(Failure::OverInput(printable(
+                options.out.as_encoded_bytes(),
+            )));
+        }
+        // Behind a link lies what is to be replaced.
+        Ok(Self::File(fs::canonicalize(&out).unwrap_or(out)))
+    }
+
+    /// Writes the page; what standard output is to get of it comes back.
+    ///
+    /// # Errors
+    /// [`Failure::Host`].
+    pub fn put(&self, html: String) -> Result<String, Failure> {
+        match self {
+            Self::Output => return Ok(html),
+            Self::Device(out) => fs::write(out, html).map_err(HostError::file("write", out))?,
+            Self::File(out) => whole(out, &html)?,
+        }
+        Ok(String::new())
+    }
+}
+
+/// Whether an input is the same file, by whatever path.
+fn is_same(file: &OsStr, there: &Metadata) -> bool {
+    let same = |file: &Metadata| (file.dev(), file.ino()) == (there.dev(), there.ino());
+    let path = if file == "-" {
+        OsStr::new("/dev/stdin")
+    } else {
+        file
+    };
+    fs::metadata(path).is_ok_and(|file| same(&file))
+}
+
+fn whole(out: &Path, html: &str) -> Result<(), HostError> {
+    let folder = match out.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let scratch = Scratch::within(folder)?;
+    let page = scratch.path().join(UNFINISHED);
+    fs::write(page, html).map_err(HostError::file("write", out))?;
+    scratch.keep(UNFINISHED, out)
+}
