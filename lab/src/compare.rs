@@ -45,8 +45,9 @@ struct Found {
 /// among them: that is the answer's.
 pub fn run(options: &CompareOptions, warn: &dyn Fn(&str)) -> Result<Answer, Failure> {
     let [a, b] = &options.files;
-    let a = side(a, options.tolerance, warn)?;
-    let b = side(b, options.tolerance, warn)?;
+    let (a, cut_a) = side(a, options.tolerance, warn)?;
+    let (b, cut_b) = side(b, options.tolerance, warn)?;
+    let cut = [("A", cut_a), ("B", cut_b)];
     let unlike = alike::differences(&a, &b);
     if !unlike.is_empty() && !options.allow_mismatch {
         return Err(Failure::Unlike(unlike.join("; ")));
@@ -56,7 +57,7 @@ pub fn run(options: &CompareOptions, warn: &dyn Fn(&str)) -> Result<Answer, Fail
     if found.semantics.splits + found.semantics.answers == 0 {
         return Err(Failure::NothingInCommon);
     }
-    let mut text = heading(&a, &b, &unlike);
+    let mut text = heading(&a, &b, &unlike, &cut);
     text += &found.changes();
     text += &found.rates(timed);
     Ok(Answer {
@@ -65,10 +66,14 @@ pub fn run(options: &CompareOptions, warn: &dyn Fn(&str)) -> Result<Answer, Fail
     })
 }
 
-/// One side: one machine in one setting.
-fn side(file: &OsString, tolerance: Tolerance, warn: &dyn Fn(&str)) -> Result<Run, Failure> {
+/// One side: one machine in one setting, and what of it is cut.
+fn side(
+    file: &OsString,
+    tolerance: Tolerance,
+    warn: &dyn Fn(&str),
+) -> Result<(Run, Vec<String>), Failure> {
     let files = std::slice::from_ref(file);
-    let mut runs = Runs::read(files, tolerance, warn)?.runs;
+    let Runs { mut runs, cut, .. } = Runs::read(files, tolerance, warn)?;
     if let [first, other, ..] = &*runs {
         return Err(Failure::Several {
             first_place: first.sources[0].place.clone(),
@@ -77,10 +82,11 @@ fn side(file: &OsString, tolerance: Tolerance, warn: &dyn Fn(&str)) -> Result<Ru
         });
     }
     // There is one: no rows at all are an error of their own.
-    runs.pop().ok_or(Failure::NoRows)
+    let run = runs.pop().ok_or(Failure::NoRows)?;
+    Ok((run, cut))
 }
 
-fn heading(a: &Run, b: &Run, unlike: &[String]) -> String {
+fn heading(a: &Run, b: &Run, unlike: &[String], cut: &[(&str, Vec<String>)]) -> String {
     let side = |name, run: &Run| {
         let file = &run.sources[0].file;
         format!("{name}: {file}: {}, {}\n", run.machine.words(), run.cases())
@@ -88,6 +94,11 @@ fn heading(a: &Run, b: &Run, unlike: &[String]) -> String {
     let mut text = side("A", a) + &side("B", b);
     for difference in unlike {
         text += &format!("differs: {difference}\n");
+    }
+    for (side, lines) in cut {
+        for line in lines {
+            text += &format!("partial: {side}: {line}\n");
+        }
     }
     text
 }

@@ -41,7 +41,8 @@ struct Page {
     views: Vec<View>,
     /// Of all runs, in their order.
     layouts: Vec<String>,
-    partial: bool,
+    /// What is cut.
+    cut: Vec<String>,
     has: Has,
 }
 
@@ -74,8 +75,8 @@ struct View {
 /// [`Failure`]; the first input that fails ends it, and nothing is written.
 pub fn run(options: &ReportOptions, warn: &dyn Fn(&str)) -> Result<Answer, Failure> {
     let place = Place::of(options)?;
-    let runs = Runs::read(&options.files, options.tolerance, warn)?.runs;
-    let page = page(&runs);
+    let runs = Runs::read(&options.files, options.tolerance, warn)?;
+    let page = page(&runs.runs, runs.cut);
     // The template writes to a String, which takes everything.
     let html = page
         .render()
@@ -86,7 +87,7 @@ pub fn run(options: &ReportOptions, warn: &dyn Fn(&str)) -> Result<Answer, Failu
     })
 }
 
-fn page(runs: &[Run]) -> Page {
+fn page(runs: &[Run], cut: Vec<String>) -> Page {
     let names = names::names(runs);
     let views: Vec<View> = runs
         .iter()
@@ -113,7 +114,7 @@ fn page(runs: &[Run]) -> Page {
         chips: chips(runs),
         kernels: kernels::of(runs, &names),
         layouts,
-        partial: runs.iter().any(Run::is_partial),
+        cut,
         has: Has {
             throughput: views
                 .iter()

@@ -83,6 +83,8 @@ pub struct Run {
 pub struct Runs {
     /// The runs.
     pub runs: Vec<Run>,
+    /// What is cut, a line each, streams without any row among it.
+    pub cut: Vec<String>,
     streams: u32,
 }
 
@@ -92,6 +94,7 @@ struct Taken {
     samples: Vec<Sample>,
     probes: Probes,
     record: String,
+    rows: u64,
 }
 
 impl Runs {
@@ -141,12 +144,12 @@ impl Runs {
         let mut taken = Taken::read(stream, self.streams)?;
         if let Some(cut) = stream.cut() {
             warn(&format!("{cut}; taken as far as it goes"));
+            self.cut.push(cut_words(&place, taken.rows, announced));
         }
         let Some(machine) = taken.machine.take() else {
             warn(&format!("{place} has no row"));
             return Ok(());
         };
-        let rows = taken.samples.len() as u64;
         let source = Source {
             place,
             file: file.to_owned(),
@@ -154,7 +157,7 @@ impl Runs {
             checksum: stream.checksum(),
             notes,
             partial: stream.cut().is_some(),
-            intended: announced.unwrap_or(rows),
+            intended: announced.unwrap_or(taken.rows),
         };
         self.add(machine, source, taken)
     }
@@ -258,12 +261,6 @@ impl Run {
         format!("{} of {} cases ok", ok.count(), self.intended())
     }
 
-    /// Whether a stream of it is cut.
-    #[must_use]
-    pub fn is_partial(&self) -> bool {
-        self.sources.iter().any(|source| source.partial)
-    }
-
     /// Cases that `bench` meant to measure.
     #[must_use]
     pub fn intended(&self) -> u64 {
@@ -282,9 +279,11 @@ impl Taken {
             samples: Vec::new(),
             probes: Probes::default(),
             record: String::new(),
+            rows: 0,
         };
         while let Some(row) = stream.next_row()? {
             taken.row(&row, number)?;
+            taken.rows += 1;
         }
         Ok(taken)
     }
@@ -320,6 +319,12 @@ impl Taken {
             page_bytes,
         });
     }
+}
+
+/// `a.csv, stream 2: cut after 3 of 12 rows`.
+fn cut_words(place: &str, rows: u64, announced: Option<u64>) -> String {
+    let of = announced.map_or_else(String::new, |of| format!(" of {of}"));
+    format!("{place}: cut after {rows}{of} rows")
 }
 
 /// Whether an input is the `matrix.csv` that lies beside a matrix's streams.

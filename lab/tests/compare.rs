@@ -2,9 +2,13 @@
 
 mod common;
 
+mod seal;
+
 use common::lab;
+use seal::resealed;
 
 const BENCH: &str = include_str!("data/bench.csv");
+const PROBE: &str = include_str!("data/probe.csv");
 const SLOW: &str = include_str!("data/slow.csv");
 
 #[test]
@@ -63,7 +67,7 @@ fn an_answer_that_is_another_counts() {
 fn the_threshold_makes_a_change_of_rate_a_failure() {
     // Split pages are as they were.
     let slower = SLOW.replace(",500000,2000000,", ",650000,2600000,");
-    let slower = sealed(&slower).replace("=1764439400", "=1764439401");
+    let slower = resealed(&slower).replace("=1764439400", "=1764439401");
     let status = |threshold: &[&str]| {
         let arguments = [&["compare"], threshold, &["slow.csv", "-"]].concat();
         let ran = lab(&arguments, slower.as_bytes());
@@ -83,7 +87,7 @@ fn the_threshold_makes_a_change_of_rate_a_failure() {
 /// What is not called faster or slower is beyond no threshold.
 #[test]
 fn what_noise_may_have_made_is_no_failure() {
-    let slower = sealed(&SLOW.replace(",500000,2000000,", ",650000,2600000,"));
+    let slower = resealed(&SLOW.replace(",500000,2000000,", ",650000,2600000,"));
     let slower = slower.replace("=1764439400", "=1764439401");
     let ran = lab(
         &["compare", "--noise=50", "--threshold=5", "slow.csv", "-"],
@@ -109,22 +113,6 @@ fn the_labs_word_for_an_emulator_is_taken() {
         "{}",
         ran.stdout
     );
-}
-
-/// Rows as they are now, with the checksum they need.
-fn sealed(text: &str) -> String {
-    let start = text.find("record,").unwrap();
-    let end = text.find("#end ").unwrap();
-    let rows = text[start..end].lines().count() - 1;
-    let crc = crc(&text.as_bytes()[start..end]);
-    format!("{}#end rows={rows} crc32={crc:08x}\n", &text[..end])
-}
-
-/// CRC-32, bit by bit, so that the lab's own is not asked.
-fn crc(bytes: &[u8]) -> u32 {
-    let bit = |crc: u32| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
-    let byte = |crc: u32, byte: &u8| (0..8).fold(crc ^ u32::from(*byte), |crc, _| bit(crc));
-    !bytes.iter().fold(!0, byte)
 }
 
 #[test]
@@ -211,4 +199,24 @@ fn emulated_times_are_not_compared() {
         "{}",
         ran.stdout
     );
+}
+
+#[test]
+fn what_is_cut_is_said_on_standard_output() {
+    let cut: Vec<&str> = SLOW.lines().take(11).collect();
+    let ran = lab(
+        &["compare", "--partial", "slow.csv", "-"],
+        (cut.join("\n") + "\n").as_bytes(),
+    );
+    let want = "partial: B: standard input, stream 1: cut after 3 of 20 rows\n";
+    assert!(ran.stdout.contains(want), "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn wrong_bytes_are_another_answer_than_the_right_ones() {
+    let wrong = resealed(&PROBE.replace("proc,page,4096,4096,,ok", "proc,page,4096,4096,,wrong"));
+    let wrong = wrong.replace("=1764439500", "=1764439501");
+    let ran = lab(&["compare", "probe.csv", "-"], wrong.as_bytes());
+    let want = "changed: prot-none, page, proc: read in A, wrong bytes in B\n";
+    assert!(ran.stdout.contains(want), "{}{}", ran.stdout, ran.stderr);
 }

@@ -2,12 +2,16 @@
 
 mod common;
 
+mod seal;
+
 use common::{Ran, lab};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use seal::resealed;
 use std::io::Write;
 
 const BENCH: &str = include_str!("data/bench.csv");
+const PROBE: &str = include_str!("data/probe.csv");
 
 /// The page on standard output, which nothing is warned of.
 fn page(files: &[&str], input: &[u8]) -> String {
@@ -341,4 +345,42 @@ fn the_matrix_table_is_passed_over() {
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     assert!(ran.stderr.ends_with("passed over\n"), "{}", ran.stderr);
     assert_eq!(ran.stdout, page(&["bench.csv"], b""));
+}
+
+#[test]
+fn a_stream_that_is_cut_before_its_first_row_makes_the_page_partial() {
+    let head: Vec<&str> = PROBE.lines().take(6).collect();
+    let input = head.join("\n") + "\n";
+    let ran = lab(
+        &["report", "--partial", "-o", "-", "bench.csv", "-"],
+        input.as_bytes(),
+    );
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    has(
+        &text(&ran.stdout),
+        &[
+            "Partial: an input is cut",
+            "standard input, stream 1: cut after 0 of 5 rows",
+        ],
+    );
+}
+
+/// Bytes of something else are no bytes that were read, wherever they are told of.
+#[test]
+fn wrong_bytes_are_called_so_everywhere() {
+    let wrong = resealed(&PROBE.replace("proc,page,4096,4096,,ok", "proc,page,4096,4096,,wrong"));
+    let alone = page(&["-"], wrong.as_bytes());
+    has(
+        &text(&alone),
+        &["a page that is PROT_NONE gives: wrong bytes by proc"],
+    );
+    has(&alone, &["<td class=\"a-wrong\">wrong bytes"]);
+    let beside = page(&["-", "published.csv"], wrong.as_bytes());
+    let (_, kernels) = beside.split_once("id=\"kernels\"").unwrap();
+    has(kernels, &["<td class=\"a-wrong\">wrong bytes</td>"]);
+    // One answer of several is enough.
+    let again = wrong.replace("=1764439500", "=1764439501");
+    let both = page(&["probe.csv", "-"], again.as_bytes());
+    has(&text(&both), &["gives: read or wrong bytes by proc"]);
+    has(&both, &["<td class=\"a-wrong\">4 KiB read or wrong bytes"]);
 }

@@ -125,12 +125,57 @@ fn remarks(samples: &[Sample]) -> Vec<String> {
             remarks.push(format!("Evidence in {count} cases: {meaning}."));
         }
     }
-    let faulted = ok().filter(|one| one.reader_minflt_warm.is_some_and(|faults| faults > 0));
-    match faulted.count() {
-        0 => remarks.push("No warm pass caused a page fault.".to_owned()),
-        count => remarks.push(format!("{count} cases had page faults in warm passes.")),
-    }
+    let warm: Vec<Option<u64>> = ok()
+        .filter(|one| one.warm_passes > 0)
+        .map(|one| one.reader_minflt_warm)
+        .collect();
+    remarks.extend(warm_faults(&warm));
     remarks
+}
+
+/// Of the cases that had warm passes, each with its page faults if they are known.
+fn warm_faults(cases: &[Option<u64>]) -> Option<String> {
+    let known = cases.iter().flatten().count();
+    let faulted = cases.iter().flatten().filter(|&&faults| faults > 0).count();
+    let of = match cases.len() {
+        all if all == known => String::new(),
+        all => format!(" (known of {known} of {all} cases)"),
+    };
+    match (cases.len(), known, faulted) {
+        (0, ..) => None,
+        (_, 0, _) => Some("Whether warm passes caused page faults is unknown.".to_owned()),
+        (_, _, 0) => Some(format!("No warm pass caused a page fault{of}.")),
+        (_, _, count) => Some(format!("{count} cases had page faults in warm passes{of}.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_fault_is_said_only_of_passes_that_were_watched() {
+        for (cases, want) in [
+            (&[][..], None),
+            (&[None, None], Some("is unknown.")),
+            (&[Some(0), None], Some("fault (known of 1 of 2 cases).")),
+            (
+                &[Some(0), Some(0)],
+                Some("No warm pass caused a page fault."),
+            ),
+            (
+                &[Some(3), Some(0)],
+                Some("1 cases had page faults in warm passes."),
+            ),
+        ] {
+            let said = warm_faults(cases);
+            let fits = match (&said, want) {
+                (Some(said), Some(want)) => said.ends_with(want),
+                (said, want) => said.is_none() && want.is_none(),
+            };
+            assert!(fits, "{said:?}, not {want:?}");
+        }
+    }
 }
 
 /// The median first write of all settings, by reader; empty if none was measured.

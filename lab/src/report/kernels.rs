@@ -125,17 +125,7 @@ fn answer(run: &Run, (kind, method): &(&str, &str)) -> (String, &'static str) {
     let Some(cell) = run.probes.cell(kind, "page", method) else {
         return (String::new(), "unknown");
     };
-    let words: Vec<String> = cell
-        .answers
-        .iter()
-        .map(|answer| answer.words(None))
-        .collect();
-    let class = match &*words[0] {
-        "read" => "read",
-        word if word.starts_with("skipped") || word.starts_with("failed") => "unknown",
-        _ => "refused",
-    };
-    (words.join(" or "), class)
+    (cell.words(), cell.class())
 }
 
 fn rates(run: &Run) -> String {

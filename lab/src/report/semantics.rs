@@ -136,8 +136,6 @@ fn legend(rows: &[Row]) -> Vec<(&'static str, &'static str)> {
 impl Cell {
     fn of(question: &Question) -> Self {
         let texts: Vec<String> = question.answers.iter().map(text).collect();
-        let mut classes = question.answers.iter().map(class);
-        let first = classes.next().unwrap_or_default();
         let mut marks: Vec<Mark> = Vec::new();
         for answer in &question.answers {
             for mark in marks_of(answer) {
@@ -148,11 +146,7 @@ impl Cell {
         }
         Self {
             text: texts.join(" or "),
-            class: if classes.all(|class| class == first) {
-                first
-            } else {
-                "part"
-            },
+            class: question.class(),
             marks,
         }
     }
@@ -160,20 +154,10 @@ impl Cell {
 
 fn text(answer: &Answer) -> String {
     match &answer.gave {
-        _ if answer.content == "wrong" => "wrong bytes".to_owned(),
+        _ if answer.class() == "wrong" => answer.words(None),
         Gave::All(bytes) => format!("{} read", crate::figures::bytes(*bytes)),
         Gave::Part(bytes, errno) => format!("{}, {errno}", crate::figures::bytes(*bytes)),
         _ => answer.words(None),
-    }
-}
-
-fn class(answer: &Answer) -> &'static str {
-    match &answer.gave {
-        _ if answer.content == "wrong" => "wrong",
-        Gave::All(_) => "read",
-        Gave::Part(..) => "part",
-        Gave::Nothing(_) => "refused",
-        Gave::Unanswered(_) => "unknown",
     }
 }
 

@@ -215,7 +215,7 @@ fn answers(runs: &[Run]) -> String {
     let run = &runs[0];
     let says = |method: &str| {
         let cell = run.probes.cell("prot-none", "page", method)?;
-        Some(format!("{} by {method}", cell.answers[0].words(None)))
+        Some(format!("{} by {method}", cell.words()))
     };
     let said: Vec<String> = HEADLINE.iter().filter_map(|method| says(method)).collect();
     if said.is_empty() {

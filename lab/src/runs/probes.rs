@@ -6,6 +6,9 @@ use cowitness::emit::record::Status;
 /// The method of the rows that read nothing.
 pub const CONTROL: &str = "none";
 
+/// What a row says of bytes that are not those of the memory that was read.
+const WRONG: &str = "wrong";
+
 /// All questions, in the order of their first rows.
 #[derive(Clone, Debug, Default)]
 pub struct Probes {
@@ -144,6 +147,34 @@ impl Probes {
     }
 }
 
+impl Cell {
+    /// All that came.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let mut words: Vec<String> = Vec::new();
+        for answer in &self.answers {
+            let found = answer.words(None);
+            if !words.contains(&found) {
+                words.push(found);
+            }
+        }
+        words.join(" or ")
+    }
+
+    /// [`Answer::class`] of all answers; where they differ, `part`, but `wrong` before all.
+    #[must_use]
+    pub fn class(&self) -> &'static str {
+        let mut classes = self.answers.iter().map(Answer::class);
+        let first = classes.next().unwrap_or_default();
+        let joined = |one, other| match (one, other) {
+            (one, other) if one == other => one,
+            ("wrong", _) | (_, "wrong") => "wrong",
+            _ => "part",
+        };
+        classes.fold(first, joined)
+    }
+}
+
 impl Answer {
     fn of(row: &ProbeRow<'_>) -> Self {
         let changes = CHANGES.iter().filter_map(|change| {
@@ -157,7 +188,19 @@ impl Answer {
         }
     }
 
-    /// What came, in few words: `read`, an errno, `4096 of 8192 bytes, then EIO`.
+    /// `read`, `part`, `refused`, `unknown` or `wrong`.
+    #[must_use]
+    pub fn class(&self) -> &'static str {
+        match &self.gave {
+            _ if self.content == WRONG => "wrong",
+            Gave::All(_) => "read",
+            Gave::Part(..) => "part",
+            Gave::Nothing(_) => "refused",
+            Gave::Unanswered(_) => "unknown",
+        }
+    }
+
+    /// What came, in few words: `read`, an errno, `4096 of 8192 bytes, then EIO`, `wrong bytes`.
     #[must_use]
     pub fn words(&self, requested: Option<u64>) -> String {
         let then = |errno: &str| match errno {
@@ -165,6 +208,7 @@ impl Answer {
             errno => format!(", then {errno}"),
         };
         match &self.gave {
+            _ if self.content == WRONG => "wrong bytes".to_owned(),
             Gave::All(_) => "read".to_owned(),
             Gave::Part(bytes, errno) => match requested {
                 Some(of) => format!("{bytes} of {of} bytes{}", then(errno)),
