@@ -32,7 +32,7 @@ struct Line {
 struct Found {
     semantics: Semantics,
     lines: Vec<Line>,
-    /// What only one side has.
+    /// What only one side has, a line each.
     single: Vec<String>,
     noise: Noise,
 }
@@ -54,7 +54,7 @@ pub fn run(options: &CompareOptions, warn: &dyn Fn(&str)) -> Result<Answer, Fail
     }
     let timed = a.real() != Real::No && b.real() != Real::No;
     let found = Found::of(&a, &b, timed, options.noise_percent);
-    if found.semantics.splits + found.semantics.answers == 0 {
+    if found.semantics.splits + found.semantics.answers + found.lines.len() == 0 {
         return Err(Failure::NothingInCommon);
     }
     let mut text = heading(&a, &b, &unlike, &cut);
@@ -144,8 +144,12 @@ impl Found {
                     .split(&place, first.method(), first.0, second.0);
             }
             if timed {
-                let line = |phase| line(a, *first, second, phase);
-                self.lines.extend(Phase::BOTH.into_iter().filter_map(line));
+                for phase in Phase::BOTH {
+                    match line(a, *first, second, phase) {
+                        Some(line) => self.lines.push(line),
+                        None => self.single.extend(rateless(&place, *first, second, phase)),
+                    }
+                }
             }
         }
         for second in b.arms.iter().filter(|arm| a.arm(arm.method()).is_none()) {
@@ -175,7 +179,7 @@ impl Found {
         };
         text +=
             &format!("  {words}; compared: {splits} settings' split pages, {answers} answers\n");
-        for line in &self.single {
+        for line in self.single.iter().chain(&self.semantics.unknown) {
             text += &format!("  not compared: {line}\n");
         }
         text
@@ -239,6 +243,17 @@ fn restless(noise: Noise) -> &'static str {
         return "";
     }
     "Identical cases of one side vary that much: measured on a quieter machine, more is told apart\n"
+}
+
+/// Why there is no ratio; `None` if neither side has a rate: nobody measured it.
+fn rateless(place: &str, a: Arm<'_>, b: Arm<'_>, phase: Phase) -> Option<String> {
+    let why = match [a, b].map(|arm| arm.rates(phase).is_empty()) {
+        [true, true] => return None,
+        [true, _] => "no rate in A",
+        [_, true] => "no rate in B",
+        _ => "a median of 0",
+    };
+    Some(format!("{place} {} {}: {why}", phase.name(), a.method()))
 }
 
 fn line(group: &Group<'_>, a: Arm<'_>, b: Arm<'_>, phase: Phase) -> Option<Line> {

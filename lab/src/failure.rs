@@ -73,7 +73,7 @@ pub enum Failure {
     #[error("mismatched settings: {0}")]
     Unlike(String),
     /// Sides of a comparison that have nothing in common.
-    #[error("nothing to compare: no layout, block and reader, and no question, is in both")]
+    #[error("nothing to compare: no layout, block and reader, and no question, is known in both")]
     NothingInCommon,
     /// The comparison has found a change.
     #[error("changed: {splits} splits, {answers} answers, {rates} rates{beyond}")]

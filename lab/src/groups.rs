@@ -2,7 +2,7 @@
 //! an arm.
 
 use crate::figures;
-use crate::matrix::split::Split;
+use crate::matrix::split::{Split, counts};
 use cowitness::emit::summary::{Outcome, Phase, SCRATCH_PER_SAMPLE, Sample, paired};
 use cowitness::stats::{Direction, Interval, Summary, mib_s_centi};
 
@@ -118,8 +118,9 @@ pub fn split<'s>(method: &str, samples: impl Iterator<Item = &'s Sample>) -> Spl
         ..Split::default()
     };
     for one in samples.filter(|one| one.method.as_str() == method) {
-        match (one.outcome, one.tracked_pages, one.split_pages) {
-            (Outcome::Ok, Some(tracked), Some(pages)) => {
+        let pages = counts(one.evidence.as_str(), (one.tracked_pages, one.split_pages));
+        match (one.outcome, pages) {
+            (Outcome::Ok, Some((tracked, pages))) => {
                 split.ok += 1;
                 split.tracked = split.tracked.saturating_add(tracked);
                 split.split = split.split.saturating_add(pages);
@@ -139,9 +140,12 @@ pub fn methods(samples: &[Sample]) -> Vec<String> {
     names.filter(|name| name != CEILING).collect()
 }
 
-/// As [`Split::percent`], with the sign at the figure.
+/// As [`Split::percent`], with the sign at the figure if there is one.
 pub fn percent(split: &Split) -> String {
     let text = split.percent();
+    if split.tracked == 0 {
+        return text;
+    }
     match text.split_once(" (") {
         Some((figure, lost)) => format!("{figure} % ({lost}"),
         None => format!("{text} %"),

@@ -12,6 +12,7 @@ pub use samples::sample;
 use crate::failure::Failure;
 use crate::figures::bytes;
 use crate::input;
+use crate::matrix::split::is_not_applicable;
 use crate::stream::{Note, Row, Stream, StreamError, StreamReader, Tolerance, is_emulated};
 use crate::text::printable;
 use cowitness::emit::bench_row::BenchRow;
@@ -74,6 +75,8 @@ pub struct Run {
     pub sources: Vec<Source>,
     /// The cases of `bench`, in the order of [`Sample::sort_key`].
     pub samples: Vec<Sample>,
+    /// Cases of `bench` that cannot be, and are no loss.
+    pub not_applicable: u64,
     /// The answers of `probe`.
     pub probes: Probes,
 }
@@ -95,6 +98,7 @@ struct Taken {
     probes: Probes,
     record: String,
     rows: u64,
+    not_applicable: u64,
 }
 
 impl Runs {
@@ -216,6 +220,7 @@ impl Run {
         } else {
             self.samples.append(&mut taken.samples);
         }
+        self.not_applicable += taken.not_applicable;
         self.probes.extend(taken.probes);
     }
 
@@ -254,11 +259,15 @@ impl Run {
         }
     }
 
-    /// `180 of 180 cases ok`.
+    /// `180 of 180 cases ok`; `120 of 180 cases ok, 60 do not apply`.
     #[must_use]
     pub fn cases(&self) -> String {
         let ok = self.samples.iter().filter(|one| one.outcome == Outcome::Ok);
-        format!("{} of {} cases ok", ok.count(), self.intended())
+        let cannot = match self.not_applicable {
+            0 => String::new(),
+            cannot => format!(", {cannot} do not apply"),
+        };
+        format!("{} of {} cases ok{cannot}", ok.count(), self.intended())
     }
 
     /// Cases that `bench` meant to measure.
@@ -280,6 +289,7 @@ impl Taken {
             probes: Probes::default(),
             record: String::new(),
             rows: 0,
+            not_applicable: 0,
         };
         while let Some(row) = stream.next_row()? {
             taken.row(&row, number)?;
@@ -292,7 +302,11 @@ impl Taken {
         match row.record() {
             BenchRow::NAME => {
                 let bench: BenchRow<'_> = row.parse()?;
-                self.samples.push(sample(row, &bench, number)?);
+                if is_not_applicable(bench.status) {
+                    self.not_applicable += 1;
+                } else {
+                    self.samples.push(sample(row, &bench, number)?);
+                }
                 self.of(row, bench.label, bench.kernel, bench.arch, bench.page_bytes);
             }
             ProbeRow::NAME => {

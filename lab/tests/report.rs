@@ -384,3 +384,85 @@ fn wrong_bytes_are_called_so_everywhere() {
     has(&text(&both), &["gives: read or wrong bytes by proc"]);
     has(&both, &["<td class=\"a-wrong\">4 KiB read or wrong bytes"]);
 }
+
+/// A stream of another kernel, whose vmread splits nothing if `spares` says so.
+fn kernel(release: &str, spares: bool) -> String {
+    let text = BENCH.replace("6.1.0-test", release);
+    resealed(&if spares {
+        text.replace(",pfn,256,256,0,256,", ",pfn,256,256,256,0,")
+    } else {
+        text
+    })
+}
+
+#[test]
+fn a_range_of_kernels_holds_for_all_in_between() {
+    let all = ["5.10.1", "6.1.9", "7.3.2"].map(|release| kernel(release, true));
+    let range = text(&page(&["-"], all.concat().as_bytes()));
+    has(
+        &range,
+        &["On 3 machines, Linux 5.10.1 to 7.3.2, reading with"],
+    );
+    let between = all.concat() + &kernel("6.12.1", false);
+    let listed = text(&page(&["-"], between.as_bytes()));
+    assert!(!listed.contains("5.10.1 to 7.3.2"), "{listed}");
+    has(
+        &listed,
+        &[
+            "On Linux 5.10.1 (x86_64, 4 KiB pages), Linux 6.1.9 (x86_64, 4 KiB pages) and Linux \
+             7.3.2 (x86_64, 4 KiB pages), reading with proc and vmread left",
+            "On Linux 6.12.1 (x86_64, 4 KiB pages), reading with proc left",
+            // The large figures are of one machine, and say of which.
+            "of shared pages split by vmread on Linux 5.10.1 (x86_64, 4 KiB pages)",
+        ],
+    );
+}
+
+#[test]
+fn every_kernel_that_was_only_probed_is_in_the_verdict() {
+    let other = PROBE
+        .replace("6.1.0-test", "7.3.2")
+        .replace("proc,page,4096,4096,,ok", "proc,page,4096,,EIO,");
+    let both = PROBE.to_owned() + &resealed(&other);
+    has(
+        &text(&page(&["-"], both.as_bytes())),
+        &[
+            "On Linux 6.1.0-test (x86_64, 4 KiB pages), a page that is PROT_NONE gives: read by proc",
+            "On Linux 7.3.2 (x86_64, 4 KiB pages), a page that is PROT_NONE gives: EIO by proc",
+        ],
+    );
+}
+
+/// Rows that nobody looked behind show no share, and a case that cannot be is no loss.
+#[test]
+fn shares_need_evidence_and_cases_that_apply() {
+    let blind = resealed(&BENCH.replace(",pfn,", ",none,"));
+    let shown = text(&page(&["-"], blind.as_bytes()));
+    has(
+        &shown,
+        &["of shared pages split by vmread unknown (6 of 6 cases lost)"],
+    );
+    assert!(
+        !shown.contains("100 %") && !shown.contains("unknown %"),
+        "{shown}"
+    );
+
+    let mut rows = 0;
+    let cannot: String = BENCH
+        .split_inclusive('\n')
+        .map(|line| {
+            rows += usize::from(line.contains(",vmread,"));
+            if line.contains(",vmread,") && rows > 4 {
+                line.replace(",ok\n", ",skipped:segments-are-not-whole-huge-pages\n")
+            } else {
+                line.to_owned()
+            }
+        })
+        .collect();
+    let shown = text(&page(&["-"], resealed(&cannot).as_bytes()));
+    has(
+        &shown,
+        &["10 of 12 cases ok, 2 do not apply", "split by vmread 100 %"],
+    );
+    assert!(!shown.contains("lost"), "{shown}");
+}

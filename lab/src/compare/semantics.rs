@@ -1,7 +1,7 @@
 //! What must not change between two runs: pages split, and what reads give and do.
 
 use crate::matrix::split::Split;
-use crate::runs::probes::{Answer, Cell, Probes};
+use crate::runs::probes::{Answer, Cell, Gave, Probes};
 use cowitness::emit::summary::{Outcome, Sample};
 
 /// What was compared, and what differs.
@@ -15,37 +15,94 @@ pub(super) struct Semantics {
     pub(super) answers: usize,
     /// Those answered otherwise, a line each.
     pub(super) changed_answers: Vec<String>,
+    /// What could not be compared, a line each, and why.
+    pub(super) unknown: Vec<String>,
 }
 
 impl Semantics {
     /// One reader in one layout and block, on both sides.
     pub(super) fn split(&mut self, place: &str, method: &str, a: &[Sample], b: &[Sample]) {
-        self.splits += 1;
         let (first, second) = (Kept::of(method, a), Kept::of(method, b));
+        let place = format!("{place} {method}");
+        if first.fails() == second.fails() && !(first.is_known() && second.is_known()) {
+            let sides = unknown(first.is_known(), second.is_known());
+            self.unknown
+                .push(format!("{place}: split pages unknown in {sides}"));
+            return;
+        }
+        self.splits += 1;
         if !first.is_like(&second) {
             let (first, second) = (first.words(), second.words());
             self.changed_splits
-                .push(format!("{place} {method}: {first} in A, {second} in B"));
+                .push(format!("{place}: {first} in A, {second} in B"));
         }
     }
 
     /// Every question that both have asked.
     pub(super) fn probes(&mut self, a: &Probes, b: &Probes) {
+        self.only("A", a, b);
+        self.only("B", b, a);
         for first in &a.cells {
-            let Some(second) = b.cell(&first.kind, &first.op, &first.method) else {
-                continue;
-            };
-            self.answers += 1;
-            if !agree(&first.answers, &second.answers) {
-                let Cell {
-                    kind, op, method, ..
-                } = first;
-                let (first, second) = (words(&first.answers), words(&second.answers));
-                let line = format!("{kind}, {op}, {method}: {first} in A, {second} in B");
-                self.changed_answers
-                    .push(crate::text::printable(line.as_bytes()));
+            if let Some(second) = b.cell(&first.kind, &first.op, &first.method) {
+                self.answers(first, second);
             }
         }
+    }
+
+    fn answers(&mut self, a: &Cell, b: &Cell) {
+        let place = place(a);
+        let (first, second) = (answered(a), answered(b));
+        if first.is_empty() || second.is_empty() {
+            let sides = unknown(!first.is_empty(), !second.is_empty());
+            self.unknown.push(format!("{place}: unknown in {sides}"));
+            return;
+        }
+        self.answers += 1;
+        if !agree(&first, &second) {
+            let (first, second) = (words(&first), words(&second));
+            let line = format!("{place}: {first} in A, {second} in B");
+            self.changed_answers
+                .push(crate::text::printable(line.as_bytes()));
+        }
+    }
+
+    /// Questions that only this side has asked.
+    fn only(&mut self, side: &str, probes: &Probes, other: &Probes) {
+        if other.cells.is_empty() && !probes.cells.is_empty() {
+            self.unknown.push(format!(
+                "{} questions of probe only in {side}",
+                probes.cells.len()
+            ));
+            return;
+        }
+        let lacks = |cell: &&Cell| other.cell(&cell.kind, &cell.op, &cell.method).is_none();
+        let lines = probes.cells.iter().filter(lacks);
+        self.unknown
+            .extend(lines.map(|cell| format!("{} only in {side}", place(cell))));
+    }
+}
+
+fn place(cell: &Cell) -> String {
+    let Cell {
+        kind, op, method, ..
+    } = cell;
+    crate::text::printable(format!("{kind}, {op}, {method}").as_bytes())
+}
+
+/// Answers that are some: a question that was skipped, or failed, has none.
+fn answered(cell: &Cell) -> Vec<&Answer> {
+    let answers = cell.answers.iter();
+    answers
+        .filter(|answer| !matches!(answer.gave, Gave::Unanswered(_)))
+        .collect()
+}
+
+/// Where something is unknown that is not known in both.
+fn unknown(known_in_a: bool, known_in_b: bool) -> &'static str {
+    match (known_in_a, known_in_b) {
+        (true, _) => "B",
+        (_, true) => "A",
+        _ => "both",
     }
 }
 
@@ -67,14 +124,20 @@ impl Kept {
         }
     }
 
+    fn is_known(&self) -> bool {
+        self.split.tracked > 0
+    }
+
+    fn fails(&self) -> bool {
+        self.failed > 0
+    }
+
     /// The same share, and reads fail in both or in neither. A case that was skipped is no
     /// finding of its own.
     fn is_like(&self, other: &Self) -> bool {
         let cross = |a: &Split, b: &Split| u128::from(a.split) * u128::from(b.tracked);
         let (a, b) = (&self.split, &other.split);
-        (a.tracked == 0) == (b.tracked == 0)
-            && cross(a, b) == cross(b, a)
-            && (self.failed == 0) == (other.failed == 0)
+        cross(a, b) == cross(b, a) && self.fails() == other.fails()
     }
 
     fn words(&self) -> String {
@@ -87,12 +150,12 @@ impl Kept {
 }
 
 /// Whether the same different answers were seen.
-fn agree(a: &[Answer], b: &[Answer]) -> bool {
+fn agree(a: &[&Answer], b: &[&Answer]) -> bool {
     a.iter().all(|one| b.contains(one)) && b.iter().all(|one| a.contains(one))
 }
 
-fn words(answers: &[Answer]) -> String {
-    let one = |answer: &Answer| {
+fn words(answers: &[&Answer]) -> String {
+    let one = |answer: &&Answer| {
         let marks: Vec<String> = answer
             .changes
             .iter()

@@ -82,12 +82,22 @@ impl Weight {
     }
 }
 
+/// Tracked pages and those split, if somebody looked: else they are not unchanged, but unknown.
+pub(crate) fn counts(evidence: &str, pages: (Option<u64>, Option<u64>)) -> Option<(u64, u64)> {
+    let looked = EVIDENCE.contains(&evidence);
+    pages.0.zip(pages.1).filter(|_| looked)
+}
+
+/// Whether a case was skipped because it cannot be: no loss.
+pub(crate) fn is_not_applicable(status: Status<'_>) -> bool {
+    status == Status::Skipped(NOT_APPLICABLE)
+}
+
 impl Pages<'_> {
-    /// Pages that nobody looked at are not unchanged.
     pub(super) fn weight(&self) -> Weight {
-        match (self.status, self.counts) {
-            (Status::Skipped(NOT_APPLICABLE), _) => Weight::NotApplicable,
-            (Status::Ok, (Some(_), Some(_))) if EVIDENCE.contains(&self.evidence) => Weight::Ok,
+        match (self.status, counts(self.evidence, self.counts)) {
+            (status, _) if is_not_applicable(status) => Weight::NotApplicable,
+            (Status::Ok, Some(_)) => Weight::Ok,
             _ => Weight::Lost,
         }
     }

@@ -5,6 +5,7 @@ use crate::figures;
 use crate::groups::{Arm, Comparison, Group, compare, groups, methods, percent, split};
 use crate::matrix::split::Split;
 use crate::runs::{Real, Run};
+use crate::text::shown;
 use cowitness::emit::summary::Phase;
 
 /// The first section.
@@ -31,51 +32,96 @@ pub fn of(runs: &[Run]) -> Verdict {
     let first = runs
         .iter()
         .find(|run| is_real(run, runs) != Real::No && !run.samples.is_empty());
+    let several = runs.len() > 1;
     if let Some(run) = first {
         let groups = groups(&run.samples);
         figures.extend(shares(run));
         let found = headline(&groups);
         if let Some((group, found)) = &found {
-            sentences.extend(speed(run, group, found, runs.len() > 1));
+            sentences.extend(speed(run, group, found, several));
             figures.extend(
                 found
                     .iter()
                     .filter_map(|(phase, found)| figure(group, *phase, found)),
             );
         }
+        figures = named(figures, run, several);
     } else if let Some(run) = runs.iter().find(|run| !run.samples.is_empty()) {
-        figures.extend(shares(run));
+        figures.extend(named(shares(run), run, several));
     }
     if sentences.is_empty() {
-        sentences.push(answers(runs));
+        sentences.extend(answers(runs));
     }
     Verdict { sentences, figures }
 }
 
-/// What readers split, a sentence for each set of machines that agree.
-fn splits(runs: &[Run]) -> Vec<String> {
-    let mut said: Vec<(String, Vec<&Run>)> = Vec::new();
-    for run in runs.iter().filter(|run| !run.samples.is_empty()) {
-        let words = split_words(run);
-        match said.iter_mut().find(|(known, _)| *known == words) {
-            Some((_, runs)) => runs.push(run),
-            None => said.push((words, vec![run])),
-        }
-    }
-    let sentence = |(words, runs): &(String, Vec<&Run>)| format!("On {}, {words}.", places(runs));
-    said.iter().map(sentence).collect()
+/// Figures of one run among several say which.
+fn named(figures: Vec<Figure>, run: &Run, several: bool) -> Vec<Figure> {
+    let place = place(run, several);
+    let named = |mut figure: Figure| {
+        figure.about += &place;
+        figure
+    };
+    figures.into_iter().map(named).collect()
 }
 
-fn places(runs: &[&Run]) -> String {
-    let mut names: Vec<String> = runs.iter().map(|run| run.machine.words()).collect();
-    names.dedup();
-    if names.len() > 2 {
-        let mut kernels: Vec<&str> = runs.iter().map(|run| &*run.machine.kernel).collect();
-        kernels.sort_by_key(|release| numbers(release));
-        let ends = [kernels[0], kernels[kernels.len() - 1]];
-        return format!("{} machines, Linux {} to {}", runs.len(), ends[0], ends[1]);
+fn place(run: &Run, several: bool) -> String {
+    if several {
+        format!(" on {}", run.machine.words())
+    } else {
+        String::new()
     }
-    figures::list(&names)
+}
+
+/// What readers split.
+fn splits(runs: &[Run]) -> Vec<String> {
+    let cases: Vec<&Run> = runs.iter().filter(|run| !run.samples.is_empty()).collect();
+    let said: Vec<(&Run, String)> = cases.iter().map(|run| (*run, split_words(run))).collect();
+    by_words(&said, |places, words| format!("On {places}, {words}."))
+}
+
+/// A sentence for each set of machines of which the same is said.
+fn by_words(said: &[(&Run, String)], sentence: impl Fn(String, &str) -> String) -> Vec<String> {
+    let mut words: Vec<&str> = Vec::new();
+    for (_, found) in said {
+        if !words.contains(&&**found) {
+            words.push(found);
+        }
+    }
+    let one = |words: &&str| {
+        let of = |same: bool| {
+            let runs = said
+                .iter()
+                .filter(move |(_, found)| (found == words) == same);
+            runs.map(|(run, _)| *run).collect::<Vec<_>>()
+        };
+        sentence(places(&of(true), &of(false)), words)
+    };
+    words.iter().map(one).collect()
+}
+
+/// The machines; many of them from the oldest kernel to the newest, if none of the `others`
+/// is in between.
+fn places(runs: &[&Run], others: &[&Run]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for run in runs {
+        let name = run.machine.words();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let mut kernels: Vec<&str> = runs.iter().map(|run| &*run.machine.kernel).collect();
+    kernels.sort_by_key(|release| numbers(release));
+    let (Some(first), Some(last)) = (kernels.first(), kernels.last()) else {
+        return String::new();
+    };
+    let range = numbers(first)..=numbers(last);
+    let inside = |run: &&Run| range.contains(&numbers(&run.machine.kernel));
+    if names.len() <= 2 || others.iter().any(inside) {
+        return figures::list(&names);
+    }
+    let ends = [first, last].map(|release| shown(release.as_bytes()));
+    format!("{} machines, Linux {} to {}", runs.len(), ends[0], ends[1])
 }
 
 /// The numbers of a release, by which releases are older and newer.
@@ -179,11 +225,7 @@ fn speed(run: &Run, group: &Group<'_>, found: &Found<'_>, several: bool) -> Opti
         }
     };
     let clauses: Vec<String> = found.iter().map(clause).collect();
-    let place = if several {
-        format!(" on {}", run.machine.words())
-    } else {
-        String::new()
-    };
+    let place = place(run, several);
     (!clauses.is_empty()).then(|| {
         let what = format!(
             "In {} blocks of {} memory{place}, ",
@@ -211,22 +253,28 @@ fn figure(group: &Group<'_>, phase: Phase, found: &Comparison<'_>) -> Option<Fig
 }
 
 /// Without any case: what the probes say of PROT_NONE.
-fn answers(runs: &[Run]) -> String {
-    let run = &runs[0];
-    let says = |method: &str| {
+fn answers(runs: &[Run]) -> Vec<String> {
+    let said: Vec<(&Run, String)> = runs
+        .iter()
+        .filter_map(|run| Some((run, answer_words(run)?)))
+        .collect();
+    if said.is_empty() {
+        let all: Vec<&Run> = runs.iter().collect();
+        return vec![format!(
+            "No case of bench and no answer of probe about PROT_NONE on {}.",
+            places(&all, &[])
+        )];
+    }
+    by_words(&said, |places, words| {
+        format!("On {places}, a page that is PROT_NONE gives: {words}.")
+    })
+}
+
+fn answer_words(run: &Run) -> Option<String> {
+    let says = |method: &&str| {
         let cell = run.probes.cell("prot-none", "page", method)?;
         Some(format!("{} by {method}", cell.words()))
     };
-    let said: Vec<String> = HEADLINE.iter().filter_map(|method| says(method)).collect();
-    if said.is_empty() {
-        return format!(
-            "No case of bench and no answer of probe about PROT_NONE on {}.",
-            run.machine.words()
-        );
-    }
-    format!(
-        "On {}, a page that is PROT_NONE gives: {}.",
-        run.machine.words(),
-        figures::list(&said)
-    )
+    let said: Vec<String> = HEADLINE.iter().filter_map(says).collect();
+    (!said.is_empty()).then(|| figures::list(&said))
 }
