@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::figures;
 use crate::groups;
 use crate::runs::{Real, Run, Runs};
+use crate::text::{printable_lines, shown};
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -39,6 +40,8 @@ struct Page {
     chips: Vec<String>,
     kernels: Option<kernels::Kernels>,
     views: Vec<View>,
+    /// The run that is shown first: one with charts, if there is one.
+    first: usize,
     /// Of all runs, in their order.
     layouts: Vec<String>,
     /// What is cut.
@@ -81,6 +84,8 @@ pub fn run(options: &ReportOptions, warn: &dyn Fn(&str)) -> Result<Answer, Failu
     let html = page
         .render()
         .map_err(|error| Failure::Page(error.to_string()))?;
+    // No name in a row may control or turn round what stands beside it.
+    let html = printable_lines(&html);
     Ok(Answer {
         text: place.put(html)?,
         failure: None,
@@ -111,6 +116,10 @@ fn page(runs: &[Run], cut: Vec<String>) -> Page {
         script: SCRIPT,
         version: env!("CARGO_PKG_VERSION"),
         verdict: verdict::of(runs),
+        first: views
+            .iter()
+            .position(|view| view.throughput.is_some())
+            .unwrap_or(0),
         chips: chips(runs),
         kernels: kernels::of(runs, &names),
         layouts,
@@ -170,18 +179,18 @@ fn chips(runs: &[Run]) -> Vec<String> {
     let model = run
         .note("cpu_model")
         .filter(|model| !model.starts_with("unknown"));
-    let model = model.map(|model| crate::text::printable(model.as_bytes()));
-    let cpu = [Some(run.machine.arch.clone()), model];
+    let model = model.map(|model| shown(model.as_bytes()));
+    let cpu = [Some(shown(run.machine.arch.as_bytes())), model];
     let mut chips = vec![
         cpu.into_iter().flatten().collect::<Vec<_>>().join(" / "),
-        format!("Linux {}", run.machine.kernel),
+        format!("Linux {}", shown(run.machine.kernel.as_bytes())),
         format!("{} pages", figures::bytes(run.machine.page_bytes)),
     ];
     if !run.samples.is_empty() {
         chips.push(run.cases());
     }
     if !run.machine.label.is_empty() {
-        chips.push(run.machine.label.clone());
+        chips.push(shown(run.machine.label.as_bytes()));
     }
     chips
 }

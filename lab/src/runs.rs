@@ -14,7 +14,7 @@ use crate::figures::bytes;
 use crate::input;
 use crate::matrix::split::is_not_applicable;
 use crate::stream::{Note, Row, Stream, StreamError, StreamReader, Tolerance, is_emulated};
-use crate::text::printable;
+use crate::text::shown;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
@@ -196,8 +196,8 @@ impl Machine {
     pub fn words(&self) -> String {
         let Self { kernel, arch, .. } = self;
         let pages = bytes(self.page_bytes);
-        let words = format!("Linux {kernel} ({arch}, {pages} pages)");
-        printable(words.as_bytes())
+        let [kernel, arch] = [kernel, arch].map(|name| shown(name.as_bytes()));
+        format!("Linux {kernel} ({arch}, {pages} pages)")
     }
 }
 
@@ -342,7 +342,7 @@ fn cut_words(place: &str, rows: u64, announced: Option<u64>) -> String {
 }
 
 /// Whether an input is the `matrix.csv` that lies beside a matrix's streams.
-fn is_matrix(input: &mut dyn BufRead) -> bool {
+pub(crate) fn is_matrix(input: &mut dyn BufRead) -> bool {
     // An error shows again when the input is read, with its place.
     let head = input.fill_buf().unwrap_or_default();
     head.starts_with(b"record,machine,")

@@ -8,15 +8,12 @@ mod pool;
 use crate::cli::SummaryOptions;
 use crate::failure::Failure;
 use crate::input;
-use crate::matrix::MATRIX_CSV;
-use crate::runs::{Machine, sample};
+use crate::runs::{Machine, is_matrix, sample};
 use crate::stream::{Stream, StreamError, StreamReader};
-use crate::text::printable;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::record::Record;
 use pool::{Measured, Pools};
 use std::io::BufRead;
-use std::path::Path;
 
 /// Reads all inputs and gives the summary of their rows of `bench`; streams of other records
 /// are checked and passed over. `warn` is told, a line each, what was taken
@@ -33,17 +30,13 @@ pub fn run(
     // The first stream of another record, for the case that there is none of bench.
     let mut other = None;
     for file in &options.files {
-        if Path::new(file)
-            .file_name()
-            .is_some_and(|name| name == MATRIX_CSV)
-        {
-            let name = printable(file.as_encoded_bytes());
+        let (name, mut input) = input::open(file, options.tolerance)?;
+        if is_matrix(&mut input) {
             warn(&format!(
                 "{name} is the table of a matrix, not rows; it is passed over"
             ));
             continue;
         }
-        let (name, input) = input::open(file, options.tolerance)?;
         let mut streams = StreamReader::new(name.clone(), input, options.tolerance);
         while let Some(mut stream) = streams.next_stream()? {
             let measured = measured(&name, &mut stream, pools.next_source())?;

@@ -1,16 +1,57 @@
 //! Foreign text in messages: always one line, and not longer than a reader wants.
 
-/// `bytes` with control characters escaped and what is not UTF-8 replaced.
+use std::ops::RangeInclusive;
+
+/// Characters that show nothing and change how others show: the category Cf of Unicode 16,
+/// which can turn text round, and the separators of lines and paragraphs.
+const FORMAT: [RangeInclusive<char>; 21] = [
+    '\u{ad}'..='\u{ad}',
+    '\u{600}'..='\u{605}',
+    '\u{61c}'..='\u{61c}',
+    '\u{6dd}'..='\u{6dd}',
+    '\u{70f}'..='\u{70f}',
+    '\u{890}'..='\u{891}',
+    '\u{8e2}'..='\u{8e2}',
+    '\u{180e}'..='\u{180e}',
+    '\u{200b}'..='\u{200f}',
+    '\u{2028}'..='\u{202e}',
+    '\u{2060}'..='\u{2064}',
+    '\u{2066}'..='\u{206f}',
+    '\u{feff}'..='\u{feff}',
+    '\u{fff9}'..='\u{fffb}',
+    '\u{110bd}'..='\u{110bd}',
+    '\u{110cd}'..='\u{110cd}',
+    '\u{13430}'..='\u{1343f}',
+    '\u{1bca0}'..='\u{1bca3}',
+    '\u{1d173}'..='\u{1d17a}',
+    '\u{e0001}'..='\u{e0001}',
+    '\u{e0020}'..='\u{e007f}',
+];
+
+fn is_hidden(character: char) -> bool {
+    character.is_control() || FORMAT.iter().any(|range| range.contains(&character))
+}
+
+/// `bytes` with characters that control or format escaped, and what is not UTF-8 replaced.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     let mut printable = String::new();
     for character in String::from_utf8_lossy(bytes).chars() {
-        if character.is_control() {
+        if is_hidden(character) {
             printable.extend(character.escape_default());
         } else {
             printable.push(character);
         }
     }
     printable
+}
+
+/// As [`printable`], each line for itself.
+pub(crate) fn printable_lines(text: &str) -> String {
+    let lines: Vec<String> = text
+        .split('\n')
+        .map(|line| printable(line.as_bytes()))
+        .collect();
+    lines.join("\n")
 }
 
 /// As [`printable`], cut after 60 characters: a value in the middle of a message.
@@ -41,6 +82,15 @@ mod tests {
     #[test]
     fn control_characters_are_escaped() {
         assert_eq!(shown(b"a\x1b[2J\tb\xff"), "a\\u{1b}[2J\\tb\u{fffd}");
+    }
+
+    #[test]
+    fn what_turns_text_round_is_escaped() {
+        let text = "a\u{202e}b\u{2028}c\u{e0041}d é";
+        assert_eq!(
+            printable(text.as_bytes()),
+            "a\\u{202e}b\\u{2028}c\\u{e0041}d é"
+        );
     }
 
     #[test]

@@ -271,3 +271,16 @@ fn no_line_is_dropped_in_silence() {
         assert!(ran.stdout.contains(&want), "{}{}", ran.stdout, ran.stderr);
     }
 }
+
+#[test]
+fn side_effects_of_which_one_side_does_not_tell_are_no_change() {
+    let known = PROBE.replace(
+        "proc,page,4096,4096,,ok,pfn,1,0,,",
+        "proc,page,4096,4096,,ok,pfn,1,0,3,",
+    );
+    let known = resealed(&known).replace("=1764439500", "=1764439501");
+    let ran = lab(&["compare", "probe.csv", "-"], known.as_bytes());
+    assert_eq!(ran.status, Some(0), "{}", ran.stdout);
+    let want = "  not compared: prot-none, page, proc: side effects F unknown in A\n";
+    assert!(ran.stdout.contains(want), "{}", ran.stdout);
+}

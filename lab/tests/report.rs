@@ -466,3 +466,66 @@ fn shares_need_evidence_and_cases_that_apply() {
     );
     assert!(!shown.contains("lost"), "{shown}");
 }
+
+/// An empty column is no zero.
+#[test]
+fn side_effects_that_are_unknown_are_marked() {
+    let none = text(&page(&["probe.csv"], b""));
+    has(
+        &none,
+        &["Unknown of every read here: absent pages faulted into the target; pages swapped in;"],
+    );
+    assert!(!none.contains("EFAULT ?"), "{none}");
+    // One row knows how many pages were faulted in: now the others' not knowing shows.
+    let one = PROBE.replace(
+        "proc,page,4096,4096,,ok,pfn,1,0,,",
+        "proc,page,4096,4096,,ok,pfn,1,0,0,",
+    );
+    let html = page(&["-"], resealed(&one).as_bytes());
+    let shown = text(&html);
+    has(
+        &shown,
+        &[
+            "page one page 4 KiB read EFAULT ? hole",
+            "? some side effects are unknown here",
+            "Unknown of every read here: pages swapped in;",
+        ],
+    );
+    has(
+        &html,
+        &["title=\"unknown: absent pages faulted into the target\""],
+    );
+}
+
+#[test]
+fn blocks_sort_by_their_bytes_and_a_run_with_charts_is_shown_first() {
+    let emulated = BENCH.replace("#command=", "#emulated=qemu-tcg\n#command=");
+    let html = page(&["-", "published.csv"], emulated.as_bytes());
+    has(
+        &html,
+        &[
+            "<td data-v=\"65536\">64 KiB</td>",
+            "<option value=\"0\">",
+            "<option value=\"1\" selected>",
+        ],
+    );
+}
+
+/// What a row's name hides is shown, and a long one fills no screen.
+#[test]
+fn hidden_characters_and_long_names_do_no_harm() {
+    let odd = BENCH
+        .replace("6.1.0-test", "6.1\u{202e}\u{7}x")
+        .replace(",contiguous,", ",conti\u{1b}guous,")
+        .replace("\"rack 4, \"\"left\"\"\"", &"l".repeat(3000))
+        .replace("rack 4, \"left\"", &"l".repeat(3000));
+    let odd = resealed(&odd);
+    for files in [&["-"][..], &["-", "published.csv"]] {
+        let html = page(files, odd.as_bytes());
+        let hidden = |c: char| c != '\n' && c.is_control() || c == '\u{202e}';
+        assert!(!html.contains(hidden), "{files:?}");
+        has(&html, &["6.1\\u{202e}\\u{7}x", "conti\\u{1b}guous"]);
+        let (head, _) = html.split_once("<section id=\"throughput\"").unwrap();
+        assert!(!head.contains(&"l".repeat(61)), "{files:?}");
+    }
+}

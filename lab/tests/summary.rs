@@ -162,3 +162,20 @@ fn another_cut_of_the_same_run_is_refused() {
         );
     }
 }
+
+/// By what it holds, not by its name.
+#[test]
+fn a_matrix_table_is_passed_over_whatever_it_is_called() {
+    let table = b"record,machine,kernel\nmatrix,6.1-x86_64,6.1.0\n";
+    let ran = lab(&["summary", "-", "bench.csv"], table);
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("passed over"), "{}", ran.stderr);
+    let folder = std::env::temp_dir().join(format!("cowitness-named-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let file = folder.join("matrix.csv");
+    std::fs::write(&file, include_str!("data/bench.csv")).unwrap();
+    let ran = lab(&["summary", file.to_str().unwrap()], b"");
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!((ran.status, &*ran.stderr), (Some(0), ""));
+    assert_eq!(ran.stdout, include_str!("data/bench.txt"));
+}

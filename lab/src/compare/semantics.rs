@@ -1,7 +1,7 @@
 //! What must not change between two runs: pages split, and what reads give and do.
 
 use crate::matrix::split::Split;
-use crate::runs::probes::{Answer, Cell, Gave, Probes};
+use crate::runs::probes::{Answer, CHANGES, Cell, Gave, Probes};
 use cowitness::emit::summary::{Outcome, Sample};
 
 /// What was compared, and what differs.
@@ -58,6 +58,14 @@ impl Semantics {
             return;
         }
         self.answers += 1;
+        for (side, known, lacking) in [("A", &second, &first), ("B", &first, &second)] {
+            let marks = unknown_marks(known, lacking);
+            if !marks.is_empty() {
+                let marks = marks.join(", ");
+                self.unknown
+                    .push(format!("{place}: side effects {marks} unknown in {side}"));
+            }
+        }
         if !agree(&first, &second) {
             let (first, second) = (words(&first), words(&second));
             let line = format!("{place}: {first} in A, {second} in B");
@@ -94,6 +102,18 @@ fn answered(cell: &Cell) -> Vec<&Answer> {
     let answers = cell.answers.iter();
     answers
         .filter(|answer| !matches!(answer.gave, Gave::Unanswered(_)))
+        .collect()
+}
+
+/// Side effects that one side knows of and the other does not.
+fn unknown_marks(known: &[&Answer], lacking: &[&Answer]) -> Vec<&'static str> {
+    let is_unknown = |answers: &[&Answer], mark: &str| {
+        let mut marks = answers.iter().flat_map(|answer| answer.unknown());
+        marks.any(|one| one == mark)
+    };
+    let marks = CHANGES.iter().map(|change| change.mark);
+    marks
+        .filter(|mark| is_unknown(lacking, mark) && !is_unknown(known, mark))
         .collect()
 }
 
@@ -149,9 +169,10 @@ impl Kept {
     }
 }
 
-/// Whether the same different answers were seen.
+/// Whether the same different answers were seen, as far as both are known.
 fn agree(a: &[&Answer], b: &[&Answer]) -> bool {
-    a.iter().all(|one| b.contains(one)) && b.iter().all(|one| a.contains(one))
+    let has = |all: &[&Answer], one: &&Answer| all.iter().any(|other| other.is_like(one));
+    a.iter().all(|one| has(b, one)) && b.iter().all(|one| has(a, one))
 }
 
 fn words(answers: &[&Answer]) -> String {
@@ -159,7 +180,7 @@ fn words(answers: &[&Answer]) -> String {
         let marks: Vec<String> = answer
             .changes
             .iter()
-            .map(|(mark, count)| format!("{mark}{count}"))
+            .filter_map(|(mark, count)| Some(format!("{mark}{}", (*count)?)))
             .collect();
         let zero = if answer.content == "zero" {
             " (zeros)"

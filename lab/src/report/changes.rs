@@ -26,6 +26,7 @@ pub struct Changes {
 /// One layout and block.
 pub struct Row {
     pub layout: String,
+    pub block_bytes: u64,
     pub block: String,
     pub cells: Vec<Cell>,
 }
@@ -45,6 +46,7 @@ pub struct Cell {
 /// First-write times, ns a page.
 pub struct Write {
     pub layout: String,
+    pub block_bytes: u64,
     pub block: String,
     pub method: String,
     pub median: u64,
@@ -63,6 +65,7 @@ impl Changes {
         }
         let row = |group: &Group<'_>| Row {
             layout: group.layout.clone(),
+            block_bytes: group.block_bytes,
             block: group.block(),
             cells: methods
                 .iter()
@@ -149,35 +152,6 @@ fn warm_faults(cases: &[Option<u64>]) -> Option<String> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_fault_is_said_only_of_passes_that_were_watched() {
-        for (cases, want) in [
-            (&[][..], None),
-            (&[None, None], Some("is unknown.")),
-            (&[Some(0), None], Some("fault (known of 1 of 2 cases).")),
-            (
-                &[Some(0), Some(0)],
-                Some("No warm pass caused a page fault."),
-            ),
-            (
-                &[Some(3), Some(0)],
-                Some("1 cases had page faults in warm passes."),
-            ),
-        ] {
-            let said = warm_faults(cases);
-            let fits = match (&said, want) {
-                (Some(said), Some(want)) => said.ends_with(want),
-                (said, want) => said.is_none() && want.is_none(),
-            };
-            assert!(fits, "{said:?}, not {want:?}");
-        }
-    }
-}
-
 /// The median first write of all settings, by reader; empty if none was measured.
 fn paid(methods: &[String], groups: &[Group<'_>]) -> String {
     let median = |method: &String| {
@@ -211,6 +185,7 @@ fn writes(groups: &[Group<'_>]) -> Vec<Write> {
         .unwrap_or(0);
     let write = |(group, method, summary): (&Group<'_>, &str, Summary)| Write {
         layout: group.layout.clone(),
+        block_bytes: group.block_bytes,
         block: group.block(),
         method: method.to_owned(),
         median: summary.median,
@@ -220,4 +195,33 @@ fn writes(groups: &[Group<'_>]) -> Vec<Write> {
         class: super::throughput::class(method),
     };
     found.into_iter().map(write).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_fault_is_said_only_of_passes_that_were_watched() {
+        for (cases, want) in [
+            (&[][..], None),
+            (&[None, None], Some("is unknown.")),
+            (&[Some(0), None], Some("fault (known of 1 of 2 cases).")),
+            (
+                &[Some(0), Some(0)],
+                Some("No warm pass caused a page fault."),
+            ),
+            (
+                &[Some(3), Some(0)],
+                Some("1 cases had page faults in warm passes."),
+            ),
+        ] {
+            let said = warm_faults(cases);
+            let fits = match (&said, want) {
+                (Some(said), Some(want)) => said.ends_with(want),
+                (said, want) => said.is_none() && want.is_none(),
+            };
+            assert!(fits, "{said:?}, not {want:?}");
+        }
+    }
 }

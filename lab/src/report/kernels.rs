@@ -4,6 +4,7 @@
 use crate::figures;
 use crate::groups::{groups, methods as readers, percent, split};
 use crate::runs::{Real, Run};
+use crate::text::shown;
 use cowitness::emit::summary::Phase;
 
 /// The section.
@@ -104,8 +105,8 @@ fn row(
     };
     Row {
         name: name.to_owned(),
-        kernel: run.machine.kernel.clone(),
-        arch: run.machine.arch.clone(),
+        kernel: shown(run.machine.kernel.as_bytes()),
+        arch: shown(run.machine.arch.as_bytes()),
         pages: figures::bytes(run.machine.page_bytes),
         run: kind(run, all),
         splits: methods.iter().map(share).collect(),

@@ -2,7 +2,7 @@
 
 use super::kernels;
 use crate::runs::Run;
-use crate::text::printable;
+use crate::text::shown;
 
 /// So many files are named; of more it is said how many.
 const FILES_NAMED: usize = 2;
@@ -13,7 +13,7 @@ pub fn names(runs: &[Run]) -> Vec<String> {
     for run in runs {
         let name = match &*run.machine.label {
             "" => files(run),
-            label => printable(label.as_bytes()),
+            label => shown(label.as_bytes()),
         };
         let mut unique = name.clone();
         let mut number = 2;

@@ -31,6 +31,8 @@ pub struct Semantics {
     pub rows: Vec<Row>,
     /// The marks that occur, with their meanings.
     pub legend: Vec<(&'static str, &'static str)>,
+    /// Side effects of which no read here tells.
+    pub untold: Vec<&'static str>,
 }
 
 /// One kind and operation.
@@ -60,8 +62,14 @@ pub struct Cell {
 pub struct Mark {
     pub mark: &'static str,
     pub count: i64,
-    pub meaning: &'static str,
+    pub meaning: String,
 }
+
+/// Stands for what is known of other reads of the run.
+const UNKNOWN: (&str, &str) = (
+    "?",
+    "some side effects are unknown here, which are known of other reads",
+);
 
 const ZERO: (&str, &str) = ("Z", "zeros came, of memory that was never written");
 
@@ -83,20 +91,48 @@ impl Semantics {
                 questions[place].1.push(&cell.op);
             }
         }
+        let untold = untold(probes);
         let rows: Vec<Row> = questions
             .iter()
-            .flat_map(|(kind, ops)| rows(probes, &methods, kind, ops))
+            .flat_map(|(kind, ops)| rows(probes, &methods, kind, ops, &untold))
             .collect();
         let legend = legend(&rows);
         (!rows.is_empty()).then_some(Self {
             methods,
             rows,
             legend,
+            untold: CHANGES
+                .iter()
+                .filter(|change| untold.contains(&change.mark))
+                .map(|change| change.meaning)
+                .collect(),
         })
     }
 }
 
-fn rows(probes: &Probes, methods: &[String], kind: &str, ops: &[&str]) -> Vec<Row> {
+/// Marks that are unknown of every read.
+fn untold(probes: &Probes) -> Vec<&'static str> {
+    let answers = probes.cells.iter().flat_map(|cell| &cell.answers);
+    let read: Vec<&Answer> = answers
+        .filter(|answer| !matches!(answer.gave, Gave::Unanswered(_)))
+        .collect();
+    let nowhere = |mark: &&str| {
+        let mut read = read.iter();
+        read.all(|answer| answer.unknown().any(|one| one == *mark))
+    };
+    let marks = CHANGES.iter().map(|change| change.mark);
+    marks
+        .filter(|mark| !read.is_empty() && nowhere(mark))
+        .collect()
+}
+
+fn rows(
+    probes: &Probes,
+    methods: &[String],
+    kind: &str,
+    ops: &[&str],
+    untold: &[&str],
+) -> Vec<Row> {
     let row = |(index, op): (usize, &&str)| Row {
         kind: kind.to_owned(),
         span: if index == 0 { ops.len() } else { 0 },
@@ -108,7 +144,7 @@ fn rows(probes: &Probes, methods: &[String], kind: &str, ops: &[&str]) -> Vec<Ro
             .map(|method| {
                 probes
                     .cell(kind, op, method)
-                    .map(Cell::of)
+                    .map(|question| Cell::of(question, untold))
                     .unwrap_or_default()
             })
             .collect(),
@@ -129,16 +165,16 @@ fn legend(rows: &[Row]) -> Vec<(&'static str, &'static str)> {
         .flat_map(|cell| cell.marks.iter().map(|mark| mark.mark))
         .collect();
     let changes = CHANGES.iter().map(|change| (change.mark, change.meaning));
-    let all = changes.chain([ZERO]);
+    let all = changes.chain([ZERO, UNKNOWN]);
     all.filter(|(mark, _)| marks.contains(mark)).collect()
 }
 
 impl Cell {
-    fn of(question: &Question) -> Self {
+    fn of(question: &Question, untold: &[&str]) -> Self {
         let texts: Vec<String> = question.answers.iter().map(text).collect();
         let mut marks: Vec<Mark> = Vec::new();
         for answer in &question.answers {
-            for mark in marks_of(answer) {
+            for mark in marks_of(answer, untold) {
                 if !marks.contains(&mark) {
                     marks.push(mark);
                 }
@@ -161,18 +197,31 @@ fn text(answer: &Answer) -> String {
     }
 }
 
-fn marks_of(answer: &Answer) -> Vec<Mark> {
-    let zero = (answer.content == "zero").then_some((ZERO.0, 1));
-    let marks = answer.changes.iter().copied().chain(zero);
+fn marks_of(answer: &Answer, untold: &[&str]) -> Vec<Mark> {
+    let mark = |mark, count, meaning: &str| Mark {
+        mark,
+        count,
+        meaning: meaning.to_owned(),
+    };
     let meaning = |mark: &str| {
         let change = CHANGES.iter().find(|change| change.mark == mark);
-        change.map_or(ZERO.1, |change| change.meaning)
+        change.map_or("", |change| change.meaning)
     };
+    let changes = answer.changes.iter();
+    let mut marks: Vec<Mark> = changes
+        .filter_map(|&(name, count)| Some(mark(name, count?, meaning(name))))
+        .collect();
+    if answer.content == "zero" {
+        marks.push(mark(ZERO.0, 1, ZERO.1));
+    }
+    let unknown: Vec<&str> = answer
+        .unknown()
+        .filter(|mark| !untold.contains(mark))
+        .map(meaning)
+        .collect();
+    if !unknown.is_empty() {
+        let unknown = format!("unknown: {}", unknown.join("; "));
+        marks.push(mark(UNKNOWN.0, 1, &unknown));
+    }
     marks
-        .map(|(mark, count)| Mark {
-            mark,
-            count,
-            meaning: meaning(mark),
-        })
-        .collect()
 }

@@ -36,8 +36,9 @@ pub struct Answer {
     pub gave: Gave,
     /// `ok`, `zero`, `wrong` or empty.
     pub content: String,
-    /// Marks of [`CHANGES`] that are not 0, in their order, and how many.
-    pub changes: Vec<(&'static str, i64)>,
+    /// Marks of [`CHANGES`] that are not 0, in their order, and how many; `None`: unknown.
+    /// Empty if nothing was read.
+    pub changes: Vec<(&'static str, Option<i64>)>,
 }
 
 /// What came of a read.
@@ -177,15 +178,38 @@ impl Cell {
 
 impl Answer {
     fn of(row: &ProbeRow<'_>) -> Self {
-        let changes = CHANGES.iter().filter_map(|change| {
-            let count = (change.get)(row).filter(|&count| count != 0)?;
-            Some((change.mark, count))
-        });
+        let gave = Gave::of(row);
+        let read = !matches!(gave, Gave::Unanswered(_));
+        let changes = CHANGES
+            .iter()
+            .filter(|_| read)
+            .map(|change| (change.mark, (change.get)(row)))
+            .filter(|(_, count)| *count != Some(0));
         Self {
-            gave: Gave::of(row),
+            gave,
             content: row.content.to_owned(),
             changes: changes.collect(),
         }
+    }
+
+    /// What is not known of it: marks of [`CHANGES`].
+    pub fn unknown(&self) -> impl Iterator<Item = &'static str> {
+        let marks = self.changes.iter();
+        marks.filter_map(|(mark, count)| count.is_none().then_some(*mark))
+    }
+
+    /// The same, as far as both are known.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        let count = |answer: &Self, mark| {
+            let found = answer.changes.iter().find(|(one, _)| *one == mark);
+            found.map_or(Some(0), |(_, count)| *count)
+        };
+        let same = |change: &Change| {
+            let both = count(self, change.mark).zip(count(other, change.mark));
+            both.is_none_or(|(one, two)| one == two)
+        };
+        self.gave == other.gave && self.content == other.content && CHANGES.iter().all(same)
     }
 
     /// `read`, `part`, `refused`, `unknown` or `wrong`.
