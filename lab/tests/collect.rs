@@ -277,7 +277,7 @@ fn a_matrix_among_the_files_of_summary_is_passed_over() {
     let hosts = Scratch::new().unwrap();
     let (file, matrix) = (hosts.path().join("a.csv"), hosts.path().join("matrix.csv"));
     put(&file, &rows());
-    put(&matrix, "record,machine\n");
+    put(&matrix, "record,machine,kernel\n");
     let ran = program(&["summary"])
         .arg(file)
         .arg(matrix)
