@@ -5,6 +5,7 @@ mod common;
 
 use common::{Row, command_as_nobody, number, run, stdout, vmread_splits, whole_stream};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 /// A Python parent with 256 pages of known memory and a child that has rewritten 64 of
@@ -180,4 +181,43 @@ fn processes_without_memory_and_without_permission_are_refused() {
         );
         assert!(output.stdout.is_empty());
     }
+}
+
+/// Who may not see frame numbers is not told that zero pages would be copied: smaps tells
+/// them from shared ones.
+#[test]
+fn zero_pages_are_not_predicted_to_split() {
+    const READS_ONLY: &str = r#"
+import ctypes, mmap, os, sys
+page = os.sysconf("SC_PAGE_SIZE")
+memory = mmap.mmap(-1, 64 * page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+memory.madvise(15)  # MADV_NOHUGEPAGE
+sum(memory[index * page] for index in range(64))
+print(f"{ctypes.addressof(ctypes.c_char.from_buffer(memory)):x}", flush=True)
+sys.stdin.read()
+"#;
+    let Some((mut survey, _folder)) = command_as_nobody("survey -q") else {
+        return;
+    };
+    let mut target = Command::new("/usr/bin/python3")
+        .args(["-c", READS_ONLY])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .uid(65534)
+        .gid(65534)
+        .current_dir("/")
+        .spawn()
+        .expect("python3 starts");
+    let mut start = String::new();
+    let mut output = BufReader::new(target.stdout.take().unwrap());
+    output.read_line(&mut start).unwrap();
+    let output = survey.arg(target.id().to_string()).output().unwrap();
+    let stream = whole_stream(&stdout(&output));
+    let row = stream.rows.iter().find(|row| row["start"] == start.trim());
+    let row = row.expect("the memory is one VMA");
+    assert_eq!(number(row, "present_pages"), Some(64));
+    assert_eq!(number(row, "shared_anon_pages"), Some(0), "{row:?}");
+    assert_eq!(number(row, "vmread_split_pages"), Some(0), "{row:?}");
+    drop(target.stdin.take());
+    target.wait().unwrap();
 }

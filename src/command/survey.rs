@@ -5,6 +5,7 @@ use super::env::{self, Context, Kernel};
 use super::probe::prober;
 use crate::cli::Effective;
 use crate::cli::survey::Options;
+use crate::emit::crc::Crc32;
 use crate::emit::record::Status;
 use crate::emit::stream::{Preamble, Rows};
 use crate::emit::survey_row::SurveyRow;
@@ -13,7 +14,8 @@ use crate::fixture::kinds::{KINDS, Op};
 use crate::measure::census::{Census, CensusError, Counter};
 use crate::measure::probe::Prober;
 use crate::proc::lines::LineBuffer;
-use crate::proc::maps::MapsLine;
+use crate::proc::maps::{MapsLine, Perms};
+use crate::proc::number;
 use crate::reader::Method;
 use crate::sys::auxv::Auxv;
 use crate::sys::file::{Process, open_proc, read_next};
@@ -44,11 +46,13 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     // Opened first: pagemap shows what it showed then even if rights change.
     let counter = Counter::open(pid, auxv.page_bytes())
         .map_err(|errno| Error::Process(pid, "pagemap", errno))?;
-    let mut vmas = 0;
-    each_vma(pid, &mut |_| {
-        vmas += 1;
-        Ok(())
-    })?;
+    // Without frames, smaps tells zero pages from shared ones; it costs a second look.
+    let source = if counter.frames_are_hidden() {
+        "smaps"
+    } else {
+        "maps"
+    };
+    let before = Mappings::now(pid)?;
     let mut survey = Survey {
         pid,
         counter,
@@ -72,9 +76,14 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     };
     let mut preamble = Preamble::begin(stdout())?;
     env::write(&mut preamble, &context)?;
-    let mut rows = preamble.header::<SurveyRow<'_>>(vmas + 1)?;
-    each_vma(pid, &mut |vma| survey.vma(vma, &mut rows))?;
-    survey.finish(rows, vmas)?;
+    let mut rows = preamble.header::<SurveyRow<'_>>(before.vmas + 1)?;
+    let mut during = Mappings::none();
+    each_vma(pid, source, &mut |vma, anonymous_kib| {
+        during.add(vma);
+        survey.vma(vma, anonymous_kib, &mut rows)
+    })?;
+    let steady = before == during && Mappings::now(pid)? == before;
+    survey.finish(rows, steady)?;
     if !options.common.quiet {
         // A courtesy of standard error.
         let _ = survey.say(stderr());
@@ -82,23 +91,88 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     Ok(())
 }
 
-/// Gives `take` every line of maps.
-fn each_vma(
-    pid: i32,
-    take: &mut dyn FnMut(&MapsLine<'_>) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let maps =
-        open_proc(Process::Id(pid), "maps").map_err(|errno| Error::Process(pid, "maps", errno))?;
-    let mut lines = LineBuffer::<LINE_BYTES>::new();
-    loop {
-        let line = lines.read_line(|space| read_next(maps.as_fd(), space));
-        let Some(line) = line.map_err(Error::kernel("read maps"))? else {
-            return Ok(());
-        };
-        let vma = MapsLine::parse(line.bytes)
-            .ok_or(Error::Invalid("a line of maps is not understood"))?;
-        take(&vma)?;
+/// A VMA, out of the line it stood on.
+struct Vma {
+    start: u64,
+    end: u64,
+    perms: Perms,
+    name: Text,
+}
+
+impl Vma {
+    fn of(line: &MapsLine<'_>) -> Self {
+        Self {
+            start: line.start,
+            end: line.end,
+            perms: line.perms,
+            name: name(line.name),
+        }
     }
+}
+
+/// What is mapped, as far as two looks at it can be compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Mappings {
+    vmas: u64,
+    sum: u32,
+}
+
+impl Mappings {
+    const fn none() -> Self {
+        Self { vmas: 0, sum: 0 }
+    }
+
+    fn now(pid: i32) -> Result<Self, Error> {
+        let mut mappings = Self::none();
+        each_vma(pid, "maps", &mut |vma, _| {
+            mappings.add(vma);
+            Ok(())
+        })?;
+        Ok(mappings)
+    }
+
+    fn add(&mut self, vma: &Vma) {
+        let mut crc = Crc32::new();
+        crc.update(&self.sum.to_ne_bytes());
+        crc.update(&vma.start.to_ne_bytes());
+        crc.update(&vma.end.to_ne_bytes());
+        crc.update(&vma.perms.as_bytes());
+        self.sum = crc.value();
+        self.vmas += 1;
+    }
+}
+
+type TakeVma<'t> = &'t mut dyn FnMut(&Vma, Option<u64>) -> Result<(), Error>;
+
+/// Gives `take` every VMA of `maps`, or of `smaps` with its anonymous memory in KiB.
+fn each_vma(pid: i32, source: &'static str, take: TakeVma<'_>) -> Result<(), Error> {
+    let file =
+        open_proc(Process::Id(pid), source).map_err(|errno| Error::Process(pid, source, errno))?;
+    let mut lines = LineBuffer::<LINE_BYTES>::new();
+    let mut waiting = None;
+    loop {
+        let line = lines.read_line(|space| read_next(file.as_fd(), space));
+        let line = line.map_err(Error::kernel("read maps"))?;
+        let header = line.as_ref().and_then(|line| MapsLine::parse(line.bytes));
+        match (header, line) {
+            (Some(header), _) if source == "maps" => take(&Vma::of(&header), None)?,
+            (Some(header), _) if waiting.is_none() => waiting = Some(Vma::of(&header)),
+            (None, None) if waiting.is_none() => return Ok(()),
+            (None, Some(line)) if source == "smaps" => {
+                if let Some(kib) = line.bytes.strip_prefix(b"Anonymous:") {
+                    let vma = waiting.take().ok_or(NOT_UNDERSTOOD)?;
+                    take(&vma, Some(kib_of(kib)?))?;
+                }
+            }
+            _ => return Err(NOT_UNDERSTOOD),
+        }
+    }
+}
+
+const NOT_UNDERSTOOD: Error = Error::Invalid("a line of maps or smaps is not understood");
+
+fn kib_of(text: &[u8]) -> Result<u64, Error> {
+    number::kib(text).ok_or(NOT_UNDERSTOOD)
 }
 
 /// Whether a reader splits shared pages on this kernel; `None` if that could not be tried.
@@ -152,19 +226,26 @@ struct Survey<'s> {
 }
 
 impl<'s> Survey<'s> {
-    fn vma(&mut self, vma: &MapsLine<'_>, rows: &mut Rows<Output>) -> Result<(), Error> {
-        let counted = match vma.start {
+    fn vma(
+        &mut self,
+        vma: &Vma,
+        anonymous_kib: Option<u64>,
+        rows: &mut Rows<Output>,
+    ) -> Result<(), Error> {
+        let mut counted = match vma.start {
             KERNEL_HALF.. => Err(CensusError::NotUser),
             start => self.counter.count(start, vma.end),
         };
+        if let (Ok(census), Some(kib)) = (&mut counted, anonymous_kib) {
+            census.know_anonymous(kib / (self.page_bytes / 1024));
+        }
         let mut row = self.row(counted.as_ref().ok());
         let [start, end] = [vma.start, vma.end].map(hex);
         row.start = start.read().map_err(|Full| Error::TooLong)?;
         row.end = end.read().map_err(|Full| Error::TooLong)?;
         let perms = vma.perms.as_bytes();
         row.perms = core::str::from_utf8(&perms).unwrap_or("?");
-        let name = name(vma.name);
-        row.name = name.read().map_err(|Full| Error::TooLong)?;
+        row.name = vma.name.read().map_err(|Full| Error::TooLong)?;
         if let Ok(census) = &counted {
             let shared = census.shared_anon;
             row.proc_split_pages = split(self.splits.proc, true, shared);
@@ -214,7 +295,7 @@ impl<'s> Survey<'s> {
     }
 
     /// The last row, and whether the VMAs were still those that were announced.
-    fn finish(&mut self, mut rows: Rows<Output>, announced: u64) -> Result<(), Error> {
+    fn finish(&mut self, mut rows: Rows<Output>, steady: bool) -> Result<(), Error> {
         let mut row = self.row(Some(&self.total.census));
         row.name = TOTAL;
         row.proc_split_pages = self.total.proc_split;
@@ -222,7 +303,7 @@ impl<'s> Survey<'s> {
         row.vmread_extra_kib = self.kib(row.vmread_split_pages);
         row.status = match (self.total.vmas, self.total.lost) {
             (0, _) => Status::Skipped("no-memory"),
-            (vmas, _) if vmas != announced => Status::Skipped("mappings-changed"),
+            _ if !steady => Status::Skipped("mappings-changed"),
             (_, 0) => Status::Ok,
             _ => Status::Skipped("not-all-looked-at"),
         };

@@ -31,8 +31,7 @@ record! {
         present_pages: Option<u64>,
         /// Of these, anonymous and mapped by nobody else.
         exclusive_pages: Option<u64>,
-        /// Of these, anonymous and perhaps mapped by others, the zero page among them where
-        /// frame numbers are hidden.
+        /// Of these, anonymous and perhaps mapped by others; the zero page is not among them.
         shared_anon_pages: Option<u64>,
         /// Of these, of a file or of shared anonymous memory.
         file_pages: Option<u64>,

@@ -46,6 +46,14 @@ impl Census {
         self.absent += other.absent;
     }
 
+    /// Tells zero pages from shared ones by the number of anonymous pages that smaps gives,
+    /// which has no zero page among them.
+    pub fn know_anonymous(&mut self, pages: u64) {
+        let shared = pages.saturating_sub(self.exclusive).min(self.shared_anon);
+        self.zero += self.shared_anon - shared;
+        self.shared_anon = shared;
+    }
+
     /// Pages that are mapped.
     #[must_use]
     pub const fn present(&self) -> u64 {
@@ -87,6 +95,12 @@ impl Counter {
             entries: Region::not_inherited(CHUNK_BYTES)?,
             zero_frame: zero_frame(page_bytes)?,
         })
+    }
+
+    /// Whether the zero page cannot be told from others by its frame.
+    #[must_use]
+    pub const fn frames_are_hidden(&self) -> bool {
+        self.zero_frame.is_none()
     }
 
     /// Counts the pages of `start..end`.
@@ -169,6 +183,23 @@ mod tests {
         let mut census = Census::default();
         census.count(Entry(PRESENT), None);
         assert_eq!((census.zero, census.shared_anon), (0, 1));
+    }
+
+    #[test]
+    fn smaps_tells_zero_pages_from_shared_ones() {
+        let known = |pages| {
+            let mut census = Census {
+                exclusive: 4,
+                shared_anon: 10,
+                ..Census::default()
+            };
+            census.know_anonymous(pages);
+            (census.shared_anon, census.zero)
+        };
+        assert_eq!(known(14), (10, 0));
+        assert_eq!(known(9), (5, 5));
+        assert_eq!(known(4), (0, 10));
+        assert_eq!(known(20), (10, 0));
     }
 
     /// Three pages written, one only read, one never touched, in this very process.
