@@ -239,6 +239,33 @@ fn a_mapping_of_the_kernel_is_no_loss_to_a_survey() {
 }
 
 #[test]
+fn a_console_is_believed_only_if_it_ends_well() {
+    assert_eq!(of_file(CONSOLE).0, "pass");
+    assert_eq!(of_file(&CONSOLE.replace('\r', "")).0, "pass");
+    let is = |from: &str, to: &str, outcome: &str, detail: &str| {
+        assert!(CONSOLE.contains(from), "{from}");
+        let found = of_file(&CONSOLE.replacen(from, to, 1));
+        assert!(found.0 == outcome && found.1.contains(detail), "{found:?}");
+    };
+    let verdict = "cowitness: verdict: pass\r\n";
+    let error = "cowitness: verdict: error\r\n";
+    is(verdict, error, "error", "");
+    is(
+        "end: status 0",
+        "end: status 4",
+        "damaged",
+        "ended with status 4",
+    );
+    is(verdict, "", "no-verdict", "last on the console: ");
+    let panic = "[ 9.0] Kernel panic - not syncing: Oops\r\n";
+    is(verdict, &format!("{panic}{verdict}"), "panic", "Oops");
+    let selftest = CONSOLE.find("cowitness: init: run: selftest").unwrap();
+    let alone = CONSOLE[selftest..].replace("verdict: pass", "verdict: error");
+    assert_eq!(of_file(&alone).0, "error");
+    assert_eq!(of_file(&(rows() + panic)).0, "panic");
+}
+
+#[test]
 fn rows_that_contradict_themselves_are_damaged() {
     let is = |from: &str, to: &str, wanted: &str| {
         let all = rows();

@@ -8,19 +8,21 @@
 
 use super::MATRIX_CSV;
 use super::findings::Findings;
+use super::judge::{self, Case, Judged};
 use super::outcome::Outcome;
 use super::table::{Line, Run};
+use crate::asked::{Asked, Task};
 use crate::console;
 use crate::failure::Failure;
+use crate::guest::Ending;
 use crate::host::HostError;
+use crate::input;
+use crate::stream::Tolerance;
 use crate::text::{printable, sentence};
 use cowitness::emit::stream::MAGIC;
-use std::fs::{self, File};
-use std::io::{BufReader, ErrorKind, Read};
+use std::fs;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-
-/// What a file of a command without rows has at most.
-const TEXT_MAX: u64 = 64 * 1024;
 
 /// A line a host, by name.
 pub(super) fn collect(directory: &Path) -> Result<Vec<Line>, Failure> {
@@ -93,15 +95,32 @@ fn failed(path: &Path) -> Option<String> {
 
 fn findings(path: &Path) -> Result<Findings, Outcome> {
     let name = printable(path.as_os_str().as_encoded_bytes());
-    let unreadable = |error| Outcome::Failed(format!("cannot read {name}: {error}"));
-    let file = File::open(path).map_err(unreadable)?;
-    let mut beginning = Vec::new();
-    let read = (&file).take(TEXT_MAX).read_to_end(&mut beginning);
-    read.map_err(unreadable)?;
-    if let Some(other) = other_than_rows(&String::from_utf8_lossy(&beginning)) {
+    let unreadable = |error: io::Error| match error.kind() {
+        // What gzip packed is cut or altered.
+        ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput => {
+            Outcome::Damaged(format!("{name}: {error}"))
+        }
+        _ => Outcome::Failed(format!("cannot read {name}: {error}")),
+    };
+    let unopened = |failure| match failure {
+        Failure::Open { error, .. } => unreadable(error),
+        failure => Outcome::Failed(failure.to_string()),
+    };
+    let (_, mut input) = input::open(path.as_os_str(), Tolerance::Whole).map_err(unopened)?;
+    let mut content = Vec::new();
+    if let Err(error) = input.read_to_end(&mut content) {
+        return Err(unreadable(error));
+    }
+    if let Some(other) = other_than_rows(&String::from_utf8_lossy(&content)) {
         return other;
     }
-    match Findings::read(&name, BufReader::new(beginning.chain(file))) {
+    if let Some(judged) = console_log(&name, &content) {
+        return match judged.outcome {
+            Outcome::Pass => Ok(judged.findings),
+            bad => Err(bad),
+        };
+    }
+    match Findings::read(&name, &*content) {
         Ok(Findings {
             doubt: Some(doubt), ..
         }) => Err(Outcome::Damaged(format!("{name}: {doubt}"))),
@@ -112,6 +131,30 @@ fn findings(path: &Path) -> Result<Findings, Outcome> {
         Err(error) if error.is_untrusted() => Err(Outcome::Damaged(error.to_string())),
         Err(error) => Err(Outcome::Failed(error.to_string())),
     }
+}
+
+/// What init and the kernel say of a file that is a console; `None`: it is none.
+fn console_log(name: &str, content: &[u8]) -> Option<Judged> {
+    let console = console::read(content);
+    if console.sections.is_empty() && console.signs.is_empty() {
+        return None;
+    }
+    // Nothing tells what was asked for but the commands that init repeats.
+    let commands = console.sections.iter();
+    let tasks = commands.map(|section| section.command.split(' ').map(str::to_owned).collect());
+    let asked = Asked {
+        commands: tasks.map(Task).collect(),
+        stays_up: false,
+        becomes: false,
+    };
+    let case = Case {
+        name,
+        console: content,
+        ending: &Ending::Off,
+        asked: &asked,
+        exe_crc32: None,
+    };
+    Some(judge::judge(&case))
 }
 
 /// What a file of a command without rows comes to; `None`: it is none.
@@ -125,7 +168,8 @@ fn other_than_rows(text: &str) -> Option<Result<Findings, Outcome>> {
             .then(|| Err(Outcome::Empty(env.to_owned())));
     }
     let found = console::selftest(text);
-    let closing = found.closing.filter(|_| !text.contains(MAGIC))?;
+    let alone = !text.contains(MAGIC) && console::read(text.as_bytes()).sections.is_empty();
+    let closing = found.closing.filter(|_| alone)?;
     Some(match closing {
         _ if closing != found.lines => Err(Outcome::Damaged(
             "selftest has other lines than it counts".to_owned(),
