@@ -6,9 +6,11 @@ mod seal;
 use cowitness::emit::record::Record;
 use cowitness::emit::survey_row::SurveyRow;
 use cowitness_lab::scratch::Scratch;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use seal::resealed;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -263,6 +265,58 @@ fn a_console_is_believed_only_if_it_ends_well() {
     let alone = CONSOLE[selftest..].replace("verdict: pass", "verdict: error");
     assert_eq!(of_file(&alone).0, "error");
     assert_eq!(of_file(&(rows() + panic)).0, "panic");
+}
+
+#[test]
+fn what_a_folder_holds_is_not_passed_over_in_silence() {
+    let hosts = Scratch::new().unwrap();
+    let at = |name: &str| hosts.path().join(name);
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(rows().as_bytes()).unwrap();
+    let packed = packed.finish().unwrap();
+    fs::write(at("alpha.csv.gz"), &packed).unwrap();
+    put(&at("alpha.log"), CONSOLE);
+    fs::create_dir(at("beta")).unwrap();
+    fs::write(at("beta/results.csv.gz"), &packed).unwrap();
+    put(&at("gamma.log"), CONSOLE);
+    let panic = "[ 9.0] Kernel panic - not syncing: Oops\n";
+    put(&at("delta.log"), panic);
+    put(&at("delta.txt"), "");
+    put(&at("notes.md"), "");
+    fs::write(at("cut.csv.gz"), &packed[..packed.len() / 2]).unwrap();
+    let (ran, text, lines) = collect(&hosts);
+    let found: Vec<(&str, &str)> = lines.iter().map(|line| (&line[1], &line[15])).collect();
+    let wanted = [
+        ("alpha", "pass"),
+        ("beta", "pass"),
+        ("cut", "damaged"),
+        ("delta", "panic"),
+        ("gamma", "failed"),
+    ];
+    assert_eq!(found, wanted, "{text}");
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(said.contains("nothing of a host's: notes.md\n"), "{said}");
+    assert!(
+        said.contains("alpha and beta have a stream in common"),
+        "{said}"
+    );
+    let page = at("page.html");
+    for name in ["cut.csv.gz", "notes.md"] {
+        fs::remove_file(at(name)).unwrap();
+    }
+    fs::remove_dir_all(at("beta")).unwrap();
+    let report = |folder: &Path| {
+        let mut command = program(&["report", "-o"]);
+        command.arg(&page).arg(folder).output().unwrap()
+    };
+    let ran = report(hosts.path());
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{said}");
+    assert!(said.contains("gamma has no rows; passed over"), "{said}");
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(html.contains("6.12.117+deb13-cloud-amd64"));
+    let ran = report(Scratch::new().unwrap().path());
+    assert_eq!(ran.status.code(), Some(1));
 }
 
 #[test]

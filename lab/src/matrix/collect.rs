@@ -1,13 +1,7 @@
-//! Rows that real machines have brought back: a folder with one entry a host.
-//!
-//! ```text
-//! DIR/HOST/results.csv    what the appliance wrote
-//! DIR/HOST/failed         one line: why there is nothing
-//! DIR/HOST.csv            the same as the first
-//! ```
+//! Rows that real machines have brought back: a line a host.
 
-use super::MATRIX_CSV;
 use super::findings::Findings;
+use super::folder::{Folder, Host};
 use super::judge::{self, Case, Judged};
 use super::outcome::Outcome;
 use super::table::{Line, Run};
@@ -15,63 +9,54 @@ use crate::asked::{Asked, Task};
 use crate::console;
 use crate::failure::Failure;
 use crate::guest::Ending;
-use crate::host::HostError;
 use crate::input;
 use crate::stream::Tolerance;
 use crate::text::{printable, sentence};
 use cowitness::emit::stream::MAGIC;
 use std::fs;
 use std::io::{self, ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// A line a host, by name.
-pub(super) fn collect(directory: &Path) -> Result<Vec<Line>, Failure> {
-    let read = HostError::file("read", directory);
-    let entries = fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let mut paths: Vec<PathBuf> = entries
-        .map_err(read)?
-        .iter()
-        .map(fs::DirEntry::path)
-        .collect();
-    paths.sort();
-    let lines: Vec<Line> = paths.iter().filter_map(|path| host(path)).collect();
-    if lines.is_empty() {
-        return Err(Failure::NoHosts(printable(
-            directory.as_os_str().as_encoded_bytes(),
-        )));
+/// A line a host, by name. `say` is told, a line each, what is not in the lines.
+pub(super) fn collect(directory: &Path, say: &dyn Fn(&str)) -> Result<Vec<Line>, Failure> {
+    let folder = Folder::read(directory)?;
+    if !folder.passed_over.is_empty() {
+        let names = folder.passed_over.join(", ");
+        say(&format!("passed over, nothing of a host's: {names}"));
+    }
+    let lines: Vec<Line> = folder.hosts.iter().map(line).collect();
+    for (at, line) in lines.iter().enumerate() {
+        if let Some(first) = lines[..at].iter().find(|first| is_same(first, line)) {
+            let (first, second) = (&first.name, &line.name);
+            say(&format!(
+                "{first} and {second} have a stream in common, to the last byte: one of them is a copy"
+            ));
+        }
     }
     Ok(lines)
 }
 
-/// `None`: the entry is nothing of a host's.
-fn host(path: &Path) -> Option<Line> {
-    let is_csv = path.extension().is_some_and(|end| end == "csv");
-    let is_matrix = path.file_name().is_some_and(|name| name == MATRIX_CSV);
-    let directory = path.is_dir();
-    if !directory && (!is_csv || is_matrix) {
-        return None;
-    }
-    let name = if directory {
-        path.file_name()
-    } else {
-        path.file_stem()
-    };
-    let name = printable(name.unwrap_or_default().as_encoded_bytes());
-    let mut line = Line::new(&name, Run::Collected, "");
-    let results = if directory {
-        path.join("results.csv")
-    } else {
-        path.to_owned()
-    };
-    let read = match failed(&path.join("failed")) {
+/// Whether two hosts have brought the same rows of the same run.
+fn is_same(one: &Line, other: &Line) -> bool {
+    let mut streams = one.findings.streams.iter();
+    streams.any(|seen| seen.rows > 0 && other.findings.streams.contains(seen))
+}
+
+fn line(host: &Host) -> Line {
+    let mut line = Line::new(&host.name, Run::Collected, "");
+    let read = match failed(&host.failed) {
         Some(reason) => Err(Outcome::Failed(reason)),
-        None => findings(&results),
+        None => findings(&host.results),
     };
     match read {
+        Ok(_) if host.is_log => {
+            let why = "its console is there, and no rows of it were kept";
+            line.outcome = Outcome::Failed(why.to_owned());
+        }
         Ok(findings) => line.findings = findings,
         Err(outcome) => line.outcome = outcome,
     }
-    Some(line)
+    line
 }
 
 /// Why a host brought nothing, if it says so.
