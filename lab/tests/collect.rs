@@ -205,6 +205,18 @@ fn rows_that_come_to_nothing_do_not_pass() {
         "damaged",
         "46 rows, where 8 questions to 6 readers make 48",
     );
+    let without = lines(&|line| !line.contains(",hole,"));
+    is(
+        &without,
+        "damaged",
+        "probe without its question 'hole page'",
+    );
+    let without = lines(&|line| !line.contains(",cross,"));
+    is(
+        &without,
+        "damaged",
+        "probe without its question 'prot-none cross'",
+    );
     is(
         &(rows() + &rows()),
         "damaged",
@@ -367,12 +379,29 @@ fn output_of_commands_without_rows_is_called_what_it_is() {
     let env = of_file("#cowitness 1\n#command=env\n#kernel=6.1\n");
     assert_eq!(env.0, "empty");
     assert!(env.1.contains("`cowitness env`"), "{}", env.1);
-    let well = of_file("ok clock\nskip x: y\n1 passed, 0 failed, 1 skipped\n");
-    assert_eq!(well.0, "pass");
-    let bad = of_file("ok clock\nfail hole: no\n1 passed, 1 failed, 0 skipped\n");
-    assert_eq!(bad, ("fail".to_owned(), "selftest: hole: no".to_owned()));
-    let nothing = of_file("skip x: y\n0 passed, 0 failed, 1 skipped\n");
-    assert_eq!(nothing.0, "empty");
+    let checks = CONSOLE.replace('\r', "");
+    let start = checks.find("ok clock").unwrap();
+    let end = checks.find("15 passed").unwrap();
+    let checks = &checks[start..end];
+    let counts =
+        |passed, failed, skipped| format!("{passed} passed, {failed} failed, {skipped} skipped\n");
+    let all = format!("{checks}{}", counts(15, 0, 0));
+    assert_eq!(of_file(&all).0, "pass");
+    assert_eq!(of_file(&format!("{all}\n \n")).0, "pass");
+    let one = checks.replacen("ok hole: ", "fail hole: no, ", 1) + &counts(14, 1, 0);
+    let bad = of_file(&one);
+    assert!(
+        bad.0 == "fail" && bad.1.starts_with("selftest: hole: no"),
+        "{bad:?}"
+    );
+    let none = checks.replace("ok ", "skip ") + &counts(0, 0, 15);
+    assert_eq!(of_file(&none).0, "empty");
+    let late = of_file(&format!("{all}fail hole: no\n"));
+    let told = "selftest, after its closing count: fail hole: no";
+    assert_eq!(late, ("damaged".to_owned(), told.to_owned()));
+    let fewer = of_file(&("ok clock\n".to_owned() + &counts(1, 0, 0)));
+    let told = "selftest without its check 'fault-counters'";
+    assert_eq!(fewer, ("damaged".to_owned(), told.to_owned()));
     assert_eq!(
         of_file("ok a\n2 passed, 0 failed, 0 skipped\n").0,
         "damaged"
