@@ -250,11 +250,10 @@ impl Selftest {
     #[must_use]
     pub fn doubt(&self) -> Option<String> {
         let [passed, failed, skipped] = self.lines;
-        let [a, b, c] = match self.closing {
-            Some(closing) => closing,
-            None => return Some("selftest has no closing count".to_owned()),
+        let Some([a, b, c]) = self.closing else {
+            return Some("selftest has no closing count".to_owned());
         };
-        if self.lines != [a, b, c] {
+        if self.closing != Some(self.lines) {
             return Some(format!(
                 "selftest counts {a} passed, {b} failed, {c} skipped; \
                  its lines are {passed}, {failed}, {skipped}"
@@ -270,8 +269,7 @@ impl Selftest {
     }
 
     fn line(&mut self, line: &str) {
-        let words = ["ok ", "fail ", "skip "];
-        let rest = words.map(|word| line.strip_prefix(word));
+        let rest = ["ok ", "fail ", "skip "].map(|word| line.strip_prefix(word));
         for (count, rest) in self.lines.iter_mut().zip(rest) {
             *count += u64::from(rest.is_some());
         }
