@@ -1,6 +1,7 @@
 //! A guest's console, read: the commands that init ran, what it says of their ends, its
 //! verdict, and the signs that a kernel is dead or stuck. Pure: text in, facts out.
 
+use crate::readers::READERS;
 use crate::text::sentence;
 
 const RUN: &str = "cowitness: init: run: ";
@@ -224,6 +225,61 @@ pub struct Selftest {
     pub failures: Vec<String>,
     /// The lines `skip NAME: reason`, without `skip `.
     pub skips: Vec<String>,
+    /// The names of all checks.
+    pub names: Vec<String>,
+    /// The first line after the closing count that is neither the kernel's nor a message.
+    pub stray: Option<String>,
+}
+
+/// What `selftest` checks besides the readers, each of which has a check of its name.
+const CHECKS: [&str; 10] = [
+    "clock",
+    "fault-counters",
+    "evidence",
+    "fork",
+    "smaps",
+    "control",
+    "memcpy",
+    "prot-none",
+    "prot-none-untouched",
+    "hole",
+];
+
+impl Selftest {
+    /// Why it is not what selftest writes, whatever its checks have found.
+    #[must_use]
+    pub fn doubt(&self) -> Option<String> {
+        let [passed, failed, skipped] = self.lines;
+        let Some([a, b, c]) = self.closing else {
+            return Some("selftest has no closing count".to_owned());
+        };
+        if self.closing != Some(self.lines) {
+            return Some(format!(
+                "selftest counts {a} passed, {b} failed, {c} skipped; \
+                 its lines are {passed}, {failed}, {skipped}"
+            ));
+        }
+        if let Some(stray) = &self.stray {
+            return Some(format!("selftest, after its closing count: {stray}"));
+        }
+        let readers = READERS.iter().map(|reader| reader.name);
+        let mut wanted = CHECKS.into_iter().chain(readers);
+        let missing = wanted.find(|name| !self.names.iter().any(|found| found == name));
+        missing.map(|name| format!("selftest without its check '{name}'"))
+    }
+
+    fn line(&mut self, line: &str) {
+        let rest = ["ok ", "fail ", "skip "].map(|word| line.strip_prefix(word));
+        for (count, rest) in self.lines.iter_mut().zip(rest) {
+            *count += u64::from(rest.is_some());
+        }
+        let name = |rest: &str| rest.split(':').next().unwrap_or(rest).to_owned();
+        self.names
+            .extend(rest.iter().flatten().map(|rest| name(rest)));
+        let [_, failure, skip] = rest.map(|rest| rest.map(|rest| sentence(rest.as_bytes())));
+        self.failures.extend(failure);
+        self.skips.extend(skip);
+    }
 }
 
 /// Reads what `selftest` wrote.
@@ -231,21 +287,19 @@ pub struct Selftest {
 pub fn selftest(text: &str) -> Selftest {
     let mut found = Selftest::default();
     for line in text.lines().map(str::trim_end) {
-        if found.closing.is_some() {
-            break;
+        if found.closing.is_none() {
+            found.line(line);
+            found.closing = closing(line);
+        } else if found.stray.is_none() && !may_follow(line) {
+            found.stray = Some(sentence(line.as_bytes()));
         }
-        for (index, word) in ["ok ", "fail ", "skip "].into_iter().enumerate() {
-            found.lines[index] += u64::from(line.starts_with(word));
-        }
-        for (start, list) in [("fail ", &mut found.failures), ("skip ", &mut found.skips)] {
-            list.extend(
-                line.strip_prefix(start)
-                    .map(|rest| sentence(rest.as_bytes())),
-            );
-        }
-        found.closing = closing(line);
     }
     found
+}
+
+/// Whether a line may come after the closing count: the kernel's, or of standard error.
+fn may_follow(line: &str) -> bool {
+    line.is_empty() || is_kernels(line) || line.starts_with("cowitness: ")
 }
 
 fn closing(line: &str) -> Option<[u64; 3]> {
@@ -338,6 +392,8 @@ mod tests {
         assert_eq!(found.lines, [1, 1, 1]);
         assert_eq!(found.closing, Some([1, 1, 1]));
         assert_eq!(found.failures, ["c: wrong bytes"]);
+        assert_eq!(found.names, ["a", "b", "c"]);
+        assert_eq!(found.stray.as_deref(), Some("ok late"));
         assert_eq!(selftest("ok a\n1 passed\n").closing, None);
     }
 }

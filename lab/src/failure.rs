@@ -39,7 +39,7 @@ pub enum Failure {
         of: usize,
     },
     /// A folder that holds nothing of any host.
-    #[error("no host in {0}: neither HOST/results.csv nor HOST/failed nor HOST.csv")]
+    #[error("no host in {0}: neither HOST/results.csv nor HOST/failed nor HOST.csv nor HOST.log")]
     NoHosts(String),
     /// Signals cannot be watched for.
     #[error("cannot watch for signals: {0}")]

@@ -5,6 +5,7 @@ mod boot;
 mod collect;
 mod expect;
 pub mod findings;
+pub(crate) mod folder;
 mod grid;
 pub mod judge;
 pub mod outcome;
@@ -36,7 +37,7 @@ pub fn run(options: &MatrixOptions, say: &(dyn Fn(&str) + Sync)) -> Result<Answe
     fs::create_dir_all(out).map_err(HostError::file("create", out))?;
     let _held = hold(out)?;
     let lines = match &options.collect {
-        Some(directory) => collect::collect(Path::new(directory))?,
+        Some(directory) => collect::collect(Path::new(directory), say)?,
         None => boot_all(options, out, say)?,
     };
     let signal = lines.iter().find_map(|line| line.interrupted_by);

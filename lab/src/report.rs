@@ -17,6 +17,7 @@ use crate::cli::ReportOptions;
 use crate::failure::Failure;
 use crate::figures;
 use crate::groups;
+use crate::matrix::folder::Folder;
 use crate::runs::{Real, Run, Runs};
 use crate::text::{printable_lines, shown};
 use askama::Template;
@@ -24,6 +25,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use place::Place;
 use sha2::{Digest, Sha256};
+use std::ffi::OsString;
+use std::path::Path;
 
 const STYLE: &str = include_str!("../templates/report.css");
 const SCRIPT: &str = include_str!("../templates/report.js");
@@ -77,6 +80,10 @@ struct View {
 /// # Errors
 /// [`Failure`]; the first input that fails ends it, and nothing is written.
 pub fn run(options: &ReportOptions, warn: &dyn Fn(&str)) -> Result<Answer, Failure> {
+    let options = &ReportOptions {
+        files: files(&options.files, warn)?,
+        ..options.clone()
+    };
     let place = Place::of(options)?;
     let runs = Runs::read(&options.files, options.tolerance, warn)?;
     let page = page(&runs.runs, runs.cut);
@@ -90,6 +97,28 @@ pub fn run(options: &ReportOptions, warn: &dyn Fn(&str)) -> Result<Answer, Failu
         text: place.put(html)?,
         failure: None,
     })
+}
+
+/// The inputs, with the rows of each host in the place of a folder.
+fn files(given: &[OsString], warn: &dyn Fn(&str)) -> Result<Vec<OsString>, Failure> {
+    let mut files = Vec::new();
+    for file in given {
+        if file == "-" || !Path::new(file).is_dir() {
+            files.push(file.clone());
+            continue;
+        }
+        for host in Folder::read(Path::new(file))?.hosts {
+            let name = &host.name;
+            if host.failed.exists() {
+                warn(&format!("{name} has failed; passed over"));
+            } else if host.is_log || !host.results.exists() {
+                warn(&format!("{name} has no rows; passed over"));
+            } else {
+                files.push(host.results.into());
+            }
+        }
+    }
+    Ok(files)
 }
 
 fn page(runs: &[Run], cut: Vec<String>) -> Page {

@@ -3,10 +3,14 @@
 
 mod seal;
 
+use cowitness::emit::record::Record;
+use cowitness::emit::survey_row::SurveyRow;
 use cowitness_lab::scratch::Scratch;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use seal::resealed;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -201,6 +205,18 @@ fn rows_that_come_to_nothing_do_not_pass() {
         "damaged",
         "46 rows, where 8 questions to 6 readers make 48",
     );
+    let without = lines(&|line| !line.contains(",hole,"));
+    is(
+        &without,
+        "damaged",
+        "probe without its question 'hole page'",
+    );
+    let without = lines(&|line| !line.contains(",cross,"));
+    is(
+        &without,
+        "damaged",
+        "probe without its question 'prot-none cross'",
+    );
     is(
         &(rows() + &rows()),
         "damaged",
@@ -210,17 +226,182 @@ fn rows_that_come_to_nothing_do_not_pass() {
     is(&foreign, "damaged", "its note 'kernel' is 6.1.117+deb13");
 }
 
+/// A stream with sums that are right.
+fn sealed(command: &str, header: &str, rows: &[&str]) -> String {
+    let notes = "#kernel=6.1\n#arch=x86_64\n#page_bytes=4096\n#rows=0\n";
+    let rows = rows.join("\n");
+    resealed(&format!(
+        "#cowitness 1\n#command={command}\n{notes}{header}\n{rows}\n#end rows=0 crc32=00000000\n"
+    ))
+}
+
+#[test]
+fn a_mapping_of_the_kernel_is_no_loss_to_a_survey() {
+    let header = std::iter::once("record").chain(SurveyRow::COLUMNS.iter().copied());
+    let header = header.collect::<Vec<_>>().join(",");
+    let row = |name: &str, status: &str| {
+        let counts = ",1".repeat(10);
+        format!("survey,,6.1,x86_64,4096,7,0,1000,r-xp,{name}{counts},{status}")
+    };
+    let of = |status: &str| {
+        let rows = [row("[stack]", "ok"), row("[vsyscall]", status)];
+        of_file(&sealed("survey", &header, &[&rows[0], &rows[1]]))
+    };
+    assert_eq!(of("skipped:not-user-memory").0, "pass");
+    let lost = of("skipped:mappings-changed");
+    assert_eq!(lost.0, "invalid", "{}", lost.1);
+}
+
+#[test]
+fn a_console_is_believed_only_if_it_ends_well() {
+    assert_eq!(of_file(CONSOLE).0, "pass");
+    assert_eq!(of_file(&CONSOLE.replace('\r', "")).0, "pass");
+    let is = |from: &str, to: &str, outcome: &str, detail: &str| {
+        assert!(CONSOLE.contains(from), "{from}");
+        let found = of_file(&CONSOLE.replacen(from, to, 1));
+        assert!(found.0 == outcome && found.1.contains(detail), "{found:?}");
+    };
+    let verdict = "cowitness: verdict: pass\r\n";
+    let error = "cowitness: verdict: error\r\n";
+    is(verdict, error, "error", "");
+    is(
+        "end: status 0",
+        "end: status 4",
+        "damaged",
+        "ended with status 4",
+    );
+    is(verdict, "", "no-verdict", "last on the console: ");
+    let panic = "[ 9.0] Kernel panic - not syncing: Oops\r\n";
+    is(verdict, &format!("{panic}{verdict}"), "panic", "Oops");
+    let selftest = CONSOLE.find("cowitness: init: run: selftest").unwrap();
+    let alone = CONSOLE[selftest..].replace("verdict: pass", "verdict: error");
+    assert_eq!(of_file(&alone).0, "error");
+    assert_eq!(of_file(&(rows() + panic)).0, "panic");
+}
+
+#[test]
+fn what_a_folder_holds_is_not_passed_over_in_silence() {
+    let hosts = Scratch::new().unwrap();
+    let at = |name: &str| hosts.path().join(name);
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(rows().as_bytes()).unwrap();
+    let packed = packed.finish().unwrap();
+    fs::write(at("alpha.csv.gz"), &packed).unwrap();
+    put(&at("alpha.log"), CONSOLE);
+    fs::create_dir(at("beta")).unwrap();
+    fs::write(at("beta/results.csv.gz"), &packed).unwrap();
+    put(&at("gamma.log"), CONSOLE);
+    let panic = "[ 9.0] Kernel panic - not syncing: Oops\n";
+    put(&at("delta.log"), panic);
+    put(&at("delta.txt"), "");
+    put(&at("notes.md"), "");
+    fs::write(at("cut.csv.gz"), &packed[..packed.len() / 2]).unwrap();
+    let (ran, text, lines) = collect(&hosts);
+    let found: Vec<(&str, &str)> = lines.iter().map(|line| (&line[1], &line[15])).collect();
+    let wanted = [
+        ("alpha", "pass"),
+        ("beta", "pass"),
+        ("cut", "damaged"),
+        ("delta", "panic"),
+        ("gamma", "failed"),
+    ];
+    assert_eq!(found, wanted, "{text}");
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(said.contains("nothing of a host's: notes.md\n"), "{said}");
+    assert!(
+        said.contains("alpha and beta have a stream in common"),
+        "{said}"
+    );
+    let page = at("page.html");
+    for name in ["cut.csv.gz", "notes.md"] {
+        fs::remove_file(at(name)).unwrap();
+    }
+    fs::remove_dir_all(at("beta")).unwrap();
+    let report = |folder: &Path| {
+        let mut command = program(&["report", "-o"]);
+        command.arg(&page).arg(folder).output().unwrap()
+    };
+    let ran = report(hosts.path());
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{said}");
+    assert!(said.contains("gamma has no rows; passed over"), "{said}");
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(html.contains("6.12.117+deb13-cloud-amd64"));
+    let ran = report(Scratch::new().unwrap().path());
+    assert_eq!(ran.status.code(), Some(1));
+}
+
+#[test]
+fn rows_that_contradict_themselves_are_damaged() {
+    let is = |from: &str, to: &str, wanted: &str| {
+        let all = rows();
+        assert!(all.contains(from), "{from}");
+        let found = of_file(&resealed(&all.replacen(from, to, 1)));
+        assert_eq!(found.0, "damaged", "{to}: {}", found.1);
+        let said = format!("contradicts itself: {wanted}");
+        assert!(found.1.contains(&said), "{}", found.1);
+    };
+    let pages = ",pfn,256,256,256,0,";
+    is(
+        pages,
+        ",pfn,256,256,256,257,",
+        "257 pages split of 256 tracked",
+    );
+    is(
+        pages,
+        ",pfn,256,256,255,0,",
+        "255 pages still shared and 0 split do not make 256",
+    );
+    is(
+        pages,
+        ",pfn,257,257,257,0,",
+        "257 tracked pages in an arena of 1048576 bytes",
+    );
+    is(
+        ",hole,vmread,page,4096,,EFAULT,",
+        ",hole,vmread,page,4096,8192,EFAULT,",
+        "8192 bytes came, 4096 were asked for",
+    );
+    is(
+        ",hole,vmread,page,4096,,EFAULT,",
+        ",hole,vmread,page,4096,4096,EFAULT,",
+        "all 4096 bytes came, and EFAULT",
+    );
+    is(
+        ",hole,vmread,page,4096,,EFAULT,",
+        ",hole,vmread,page,4096,,,",
+        "nothing came, and no errno",
+    );
+}
+
 #[test]
 fn output_of_commands_without_rows_is_called_what_it_is() {
     let env = of_file("#cowitness 1\n#command=env\n#kernel=6.1\n");
     assert_eq!(env.0, "empty");
     assert!(env.1.contains("`cowitness env`"), "{}", env.1);
-    let well = of_file("ok clock\nskip x: y\n1 passed, 0 failed, 1 skipped\n");
-    assert_eq!(well.0, "pass");
-    let bad = of_file("ok clock\nfail hole: no\n1 passed, 1 failed, 0 skipped\n");
-    assert_eq!(bad, ("fail".to_owned(), "selftest: hole: no".to_owned()));
-    let nothing = of_file("skip x: y\n0 passed, 0 failed, 1 skipped\n");
-    assert_eq!(nothing.0, "empty");
+    let checks = CONSOLE.replace('\r', "");
+    let start = checks.find("ok clock").unwrap();
+    let end = checks.find("15 passed").unwrap();
+    let checks = &checks[start..end];
+    let counts =
+        |passed, failed, skipped| format!("{passed} passed, {failed} failed, {skipped} skipped\n");
+    let all = format!("{checks}{}", counts(15, 0, 0));
+    assert_eq!(of_file(&all).0, "pass");
+    assert_eq!(of_file(&format!("{all}\n \n")).0, "pass");
+    let one = checks.replacen("ok hole: ", "fail hole: no, ", 1) + &counts(14, 1, 0);
+    let bad = of_file(&one);
+    assert!(
+        bad.0 == "fail" && bad.1.starts_with("selftest: hole: no"),
+        "{bad:?}"
+    );
+    let none = checks.replace("ok ", "skip ") + &counts(0, 0, 15);
+    assert_eq!(of_file(&none).0, "empty");
+    let late = of_file(&format!("{all}fail hole: no\n"));
+    let told = "selftest, after its closing count: fail hole: no";
+    assert_eq!(late, ("damaged".to_owned(), told.to_owned()));
+    let fewer = of_file(&("ok clock\n".to_owned() + &counts(1, 0, 0)));
+    let told = "selftest without its check 'fault-counters'";
+    assert_eq!(fewer, ("damaged".to_owned(), told.to_owned()));
     assert_eq!(
         of_file("ok a\n2 passed, 0 failed, 0 skipped\n").0,
         "damaged"

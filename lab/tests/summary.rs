@@ -1,8 +1,10 @@
 //! `summary` on sound inputs and on truncated ones.
 
 mod common;
+mod seal;
 
 use common::{Ran, lab};
+use seal::resealed;
 
 const BENCH: &str = include_str!("data/bench.csv");
 const BENCH_SAID: &str = include_str!("data/bench.txt");
@@ -97,6 +99,15 @@ fn truncated_streams_are_taken_when_asked_for() {
         "{}",
         ran.stdout
     );
+}
+
+#[test]
+fn more_split_than_there_are_is_no_summary() {
+    let many = resealed(&BENCH.replacen(",256,256,0,256,", ",256,256,0,999999,", 1));
+    let ran = lab(&["summary", "-"], many.as_bytes());
+    assert_eq!((ran.status, &*ran.stdout), (Some(3), ""));
+    let wanted = "the row contradicts itself: 999999 pages split of 256 tracked";
+    assert!(ran.stderr.contains(wanted), "{}", ran.stderr);
 }
 
 #[test]

@@ -145,7 +145,7 @@ impl Findings {
             // It predicts and reads nothing.
             SurveyRow::NAME => {
                 let survey: SurveyRow<'_> = row.parse()?;
-                self.weigh(survey.status, Weight::of(survey.status), survey.name);
+                self.weigh(survey.status, Weight::of_survey(survey.status), survey.name);
                 Ok(Some((survey.kernel, survey.arch, survey.page_bytes)))
             }
             // Other records are checked by the reader and say nothing of this.

@@ -10,6 +10,18 @@ use std::collections::BTreeSet;
 /// The method of the row that reads nothing, which every question of `probe` has.
 const CONTROL: &str = "none";
 
+/// What `probe` asks in any case: each kind of memory, each way.
+const ASKED: [&str; 8] = [
+    "anon-fork-shared page",
+    "anon-fork-shared whole",
+    "prot-none page",
+    "prot-none cross",
+    "prot-none-untouched page",
+    "prot-none-untouched cross",
+    "hole page",
+    "hole cross",
+];
+
 /// What was asked, and of which readers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Grid {
@@ -60,6 +72,12 @@ impl Grid {
             ));
         }
         let options = Options(notes);
+        if options.value("command") == Some("probe") {
+            let mut asked = ASKED.iter();
+            if let Some(question) = asked.find(|asked| !self.questions.contains(**asked)) {
+                return Some(format!("probe without its question '{question}'"));
+            }
+        }
         let counts = [
             (
                 "readers",

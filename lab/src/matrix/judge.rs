@@ -93,7 +93,7 @@ fn cut_short(console: &Console, ending: &Ending) -> Option<Outcome> {
         return Some(dead);
     }
     let last = match &*console.last {
-        "" => "the console is empty".to_owned(),
+        "" => "the console is empty (too little memory for this kernel?)".to_owned(),
         last => format!("last on the console: {last}"),
     };
     if console.verdict().is_some() {

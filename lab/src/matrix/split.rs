@@ -8,6 +8,9 @@ const EVIDENCE: [&str; 2] = ["pfn", "exclusive"];
 /// Why `bench` skips a case that the layout rules out, which is no loss.
 const NOT_APPLICABLE: &str = "segments-are-not-whole-huge-pages";
 
+/// Why `survey` passes over a mapping that is the kernel's own, which is no loss.
+const NOT_USER: &str = "not-user-memory";
+
 /// Pages that a reader has split.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Split {
@@ -78,6 +81,14 @@ impl Weight {
         match status {
             Status::Ok => Self::Ok,
             _ => Self::Lost,
+        }
+    }
+
+    /// Of a row of `survey`: a mapping that is the kernel's own has no pages to count.
+    pub(super) fn of_survey(status: Status<'_>) -> Self {
+        match status {
+            Status::Skipped(NOT_USER) => Self::NotApplicable,
+            status => Self::of(status),
         }
     }
 }

@@ -156,6 +156,9 @@ pub enum Problem {
         /// What stands there.
         found: String,
     },
+    /// Columns of one row that cannot all be true.
+    #[error("the row contradicts itself: {0}")]
+    Contradiction(String),
     /// `#end ` without a plain count and checksum.
     #[error("'{0}' is not '#end rows=N crc32=' and eight lower-case hexadecimal digits")]
     BadEnd(String),
@@ -223,7 +226,10 @@ impl Problem {
             Self::UnknownVersion(_) | Self::UnknownRecord { .. } | Self::UnknownHeader => {
                 "use the cowitness-lab that belongs to the cowitness which wrote it"
             }
-            Self::Header { .. } | Self::Mismatch { .. } | Self::Field { .. } => {
+            Self::Header { .. }
+            | Self::Mismatch { .. }
+            | Self::Field { .. }
+            | Self::Contradiction(_) => {
                 "the file was edited or comes from another version: use it as cowitness wrote it"
             }
             Self::OtherRecord { .. } => "give a file of the record that is needed",

@@ -27,6 +27,7 @@ mod frame;
 mod lines;
 mod reader;
 mod row;
+mod sound;
 
 pub use error::{Place, Problem, StreamError};
 pub use reader::{Stream, StreamReader, Tolerance};

@@ -1,6 +1,7 @@
 //! One row and its place.
 
 use super::error::{Place, Problem, StreamError};
+use super::sound::Sound;
 use crate::text::shown;
 use cowitness::emit::record::Record;
 use csv::StringRecord;
@@ -25,8 +26,8 @@ impl<'r> Row<'r> {
     /// The row as a record. Columns after the record's own are ignored.
     ///
     /// # Errors
-    /// [`Problem::OtherRecord`], [`Problem::Field`].
-    pub fn parse<T: Record<'r>>(&self) -> Result<T, StreamError> {
+    /// [`Problem::OtherRecord`], [`Problem::Field`], [`Problem::Contradiction`].
+    pub fn parse<T: Record<'r> + Sound>(&self) -> Result<T, StreamError> {
         let mut fields = self.fields.iter();
         let record = fields.next().unwrap_or("");
         if record != T::NAME {
@@ -35,7 +36,11 @@ impl<'r> Row<'r> {
                 wanted: T::NAME,
             }));
         }
-        T::get(&mut fields).map_err(|column| self.error(self.bad_field(column)))
+        let read = T::get(&mut fields).map_err(|column| self.error(self.bad_field(column)))?;
+        match read.contradiction() {
+            Some(what) => Err(self.error(Problem::Contradiction(what))),
+            None => Ok(read),
+        }
     }
 
     fn bad_field(&self, column: &'static str) -> Problem {

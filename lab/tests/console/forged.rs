@@ -36,6 +36,19 @@ fn a_console_that_was_not_changed_still_passes_when_resealed() {
 }
 
 #[test]
+fn a_number_is_the_same_with_zeros_in_front() {
+    let found = |option: &str| {
+        let asked = format!("{} {option}", COMMANDS[0]);
+        let console = OLD.replacen(COMMANDS[0], &asked, 1);
+        let line = COMMANDS.join(" then ").replacen(COMMANDS[0], &asked, 1);
+        judged_as(&console, &Ending::Off, &line, Some(EXE_CRC32)).outcome
+    };
+    assert!(OLD.contains("#option_mb=1\r\n"));
+    assert_eq!(found("--mb=001"), Outcome::Pass);
+    is_damaged(&found("--mb=002"), "its note 'option_mb' is 1, not 002");
+}
+
+#[test]
 fn rows_must_be_of_the_machine_that_their_notes_name() {
     let cases = [
         (

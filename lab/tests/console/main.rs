@@ -105,7 +105,7 @@ fn a_console_without_a_verdict_tells_how_it_ended() {
     let empty = outcome("", &Ending::Deadline(7));
     assert_eq!(
         empty.detail(),
-        "no verdict within 7 s; the console is empty"
+        "no verdict within 7 s; the console is empty (too little memory for this kernel?)"
     );
 }
 

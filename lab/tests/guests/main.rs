@@ -150,7 +150,7 @@ fn a_guest_that_says_nothing_is_ended_at_its_deadline() {
         &arguments,
         1,
         "deadline",
-        "no verdict within 5 s; the console is empty",
+        "no verdict within 5 s; the console is empty (too little memory for this kernel?)",
     );
     assert!(started.elapsed() < Duration::from_secs(15));
 }
