@@ -1,22 +1,9 @@
 //! Options of `env`.
 
-use super::{CommandSpec, Common, HasCommon, Topic};
-
-/// What `env` was asked: the common options only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// The options every command has.
-    pub common: Common,
-}
-
-impl HasCommon for Options {
-    fn common(&mut self) -> &mut Common {
-        &mut self.common
-    }
-}
+use super::{CommandSpec, Common, Topic};
 
 /// The command.
-pub const SPEC: CommandSpec<Options> = CommandSpec {
+pub const SPEC: CommandSpec<Common> = CommandSpec {
     topic: Topic::Env,
     name: "env",
     purpose: "print the environment record that stands at the head of every result",

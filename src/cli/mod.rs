@@ -95,6 +95,13 @@ pub trait HasCommon: Default + 'static {
     fn common(&mut self) -> &mut Common;
 }
 
+/// A command that has no others.
+impl HasCommon for Common {
+    fn common(&mut self) -> &mut Common {
+        self
+    }
+}
+
 /// Most options a command has, the common ones included.
 const OPTIONS_MAX: usize = 24;
 
@@ -119,11 +126,11 @@ pub struct Asked {
     /// Of `bench`.
     pub bench: bench::Options,
     /// Of `env`.
-    pub env: env::Options,
+    pub env: Common,
     /// Of `probe`.
     pub probe: probe::Options,
     /// Of `selftest`.
-    pub selftest: selftest::Options,
+    pub selftest: Common,
     /// Of `survey`.
     pub survey: survey::Options,
     /// The value in effect of each option.

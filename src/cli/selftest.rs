@@ -1,22 +1,9 @@
 //! Options of `selftest`.
 
-use super::{CommandSpec, Common, HasCommon, Topic};
-
-/// What `selftest` was asked: the common options only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// The options every command has.
-    pub common: Common,
-}
-
-impl HasCommon for Options {
-    fn common(&mut self) -> &mut Common {
-        &mut self.common
-    }
-}
+use super::{CommandSpec, Common, Topic};
 
 /// The command.
-pub const SPEC: CommandSpec<Options> = CommandSpec {
+pub const SPEC: CommandSpec<Common> = CommandSpec {
     topic: Topic::Selftest,
     name: "selftest",
     purpose: "try every mechanism once, a line each; what the first process runs by default",

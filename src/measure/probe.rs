@@ -91,8 +91,9 @@ pub struct Probed {
 }
 
 impl Probed {
-    /// What changed, or is unknown, although nothing may have; `None` is what the control
-    /// must show.
+    /// What changed although nothing may have; `None` is what the control must show. What
+    /// could not be looked at counts as changed, but for the tool's own fault counters,
+    /// which a filter may deny.
     #[must_use]
     pub fn change(&self) -> Option<&'static str> {
         let is = |delta: Option<UsageDelta>| delta == Some(UsageDelta::default());

@@ -1,7 +1,7 @@
 //! The `env` command: the record alone.
 
 use super::{Context, write};
-use crate::cli::{Effective, env::Options};
+use crate::cli::{Common, Effective};
 use crate::emit::stream::Preamble;
 use crate::error::Error;
 use crate::sys::Clock;
@@ -12,11 +12,11 @@ use crate::sys::stdio::stdout;
 ///
 /// # Errors
 /// Only that standard output takes no more.
-pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
+pub fn run(common: &Common, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
     let context = Context {
         command: "env",
         effective,
-        common: options.common,
+        common: *common,
         clock: Clock::best(auxv),
         page_bytes: auxv.page_bytes(),
         cpu: None,
