@@ -4,6 +4,10 @@ use super::fixed::Centi;
 use super::record::Status;
 use crate::record;
 
+/// Why `bench` skips a case that the layout rules out: the only reason that leaves the
+/// measurement as a whole valid.
+pub const NOT_APPLICABLE: &str = "segments-are-not-whole-huge-pages";
+
 record! {
     /// One case: a fresh fork, one cold pass and `warm_passes` warm ones.
     ///

@@ -5,6 +5,7 @@ use super::evidence::{After, Evidence, Memory, PageTables};
 use super::footprint::{FootprintError, usage};
 use super::pass::{TimedPass, timed, verifying};
 use super::plan::Case;
+use crate::emit::bench_row::NOT_APPLICABLE;
 use crate::emit::record::Status;
 use crate::fixture::{Arena, Fixture, FixtureError};
 use crate::proc::smaps::{Usage, UsageDelta};
@@ -103,9 +104,6 @@ enum Stop {
     /// The run cannot go on.
     Run(FixtureError),
 }
-
-/// The only reason to skip a case that leaves the measurement as a whole valid.
-pub const NOT_APPLICABLE: &str = "segments-are-not-whole-huge-pages";
 
 /// The child ended, or /proc does not show it (it may be another pid namespace's).
 const TARGET_LOST: &str = "target-lost-or-not-in-this-proc";

@@ -1,12 +1,10 @@
 //! Pages that readers have split, row by row.
 
+use cowitness::emit::bench_row::NOT_APPLICABLE;
 use cowitness::emit::record::Status;
 
 /// How sharing can have been decided.
 const EVIDENCE: [&str; 2] = ["pfn", "exclusive"];
-
-/// Why `bench` skips a case that the layout rules out, which is no loss.
-const NOT_APPLICABLE: &str = "segments-are-not-whole-huge-pages";
 
 /// Why `survey` passes over a mapping that is the kernel's own, which is no loss.
 const NOT_USER: &str = "not-user-memory";
