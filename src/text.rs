@@ -105,6 +105,23 @@ impl Text {
         self.number(value / 100).add(zero).number(value % 100)
     }
 
+    /// Adds thousandths as a number with three decimals and, where it is negative, a sign.
+    #[inline(never)]
+    pub fn thousandths(&mut self, value: i64) -> &mut Self {
+        let sign = if value < 0 { "-" } else { "" };
+        let (whole, part) = (value.unsigned_abs() / 1000, value.unsigned_abs() % 1000);
+        let zeros = match part {
+            0..10 => "00",
+            10..100 => "0",
+            _ => "",
+        };
+        self.add(sign)
+            .number(whole)
+            .add(".")
+            .add(zeros)
+            .number(part)
+    }
+
     /// Adds eight lower-case hexadecimal digits.
     pub fn hex(&mut self, value: u32) -> &mut Self {
         let digit = |index| b"0123456789abcdef"[(value >> (28 - 4 * index) & 0xf) as usize];

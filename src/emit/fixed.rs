@@ -24,6 +24,29 @@ impl Centi {
     }
 }
 
+/// Thousandths, signed. Three decimals; overflows beyond 9.2e15.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Milli(pub i64);
+
+impl Milli {
+    /// Reads a minus sign perhaps, digits, a point, three digits.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (sign, plain) = match text.strip_prefix('-') {
+            Some(plain) => (-1, plain),
+            None => (1, text),
+        };
+        let (whole, fraction) = plain.split_once('.')?;
+        let number = |digits: &str| {
+            let number = crate::proc::number::decimal(digits.as_bytes())?;
+            i64::try_from(number).ok()
+        };
+        let fraction = number(fraction).filter(|_| fraction.len() == 3)?;
+        let thousandths = number(whole)?.checked_mul(1000)?.checked_add(fraction)?;
+        Some(Self(sign * thousandths))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,6 +80,26 @@ mod tests {
     fn ppm_round_half_up() {
         for (ppm, centi) in [(4_999, 0), (5_000, 1), (1_000_000, 100), (3_895_000, 390)] {
             assert_eq!(Centi::from_ppm(ppm), Centi(centi));
+        }
+    }
+
+    #[test]
+    fn thousandths_come_back() {
+        for (text, want) in [
+            ("0.000", 0),
+            ("-0.001", -1),
+            ("12.345", 12_345),
+            ("-7.100", -7_100),
+        ] {
+            assert_eq!(Milli::parse(text), Some(Milli(want)));
+            let mut out = crate::text::Text::new();
+            out.thousandths(want);
+            assert_eq!(out.read().unwrap(), text);
+        }
+        for bad in [
+            "", "1", "1.00", "1.0000", "+1.000", "--1.000", "1.-01", "-.001",
+        ] {
+            assert_eq!(Milli::parse(bad), None, "{bad}");
         }
     }
 }

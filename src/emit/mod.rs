@@ -5,8 +5,12 @@
 pub mod bench_row;
 pub mod crc;
 pub mod fixed;
+pub mod memmap_row;
 pub mod probe_row;
 pub mod record;
+pub mod sharing_row;
+pub mod sizes_row;
+pub mod startup_row;
 pub mod stream;
 pub mod summary;
 pub mod survey_row;

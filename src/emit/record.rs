@@ -3,7 +3,7 @@
 //! [`record!`](crate::record) declares a struct once; its columns, its row and its parser
 //! follow from the declaration, for the appliance and the lab alike.
 
-use super::fixed::Centi;
+use super::fixed::{Centi, Milli};
 use crate::text::{Full, Text};
 
 /// A row under construction.
@@ -154,6 +154,16 @@ impl Field<'_> for i64 {
 impl Field<'_> for Centi {
     fn put(&self, out: &mut Text) {
         out.hundredths(self.0);
+    }
+
+    fn get(text: &str) -> Option<Self> {
+        Self::parse(text)
+    }
+}
+
+impl Field<'_> for Milli {
+    fn put(&self, out: &mut Text) {
+        out.thousandths(self.0);
     }
 
     fn get(text: &str) -> Option<Self> {
