@@ -4,8 +4,9 @@ use super::arch::{nr, syscall6};
 use super::{Errno, check};
 use crate::text::{Full, Text};
 use core::ffi::CStr;
+use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::fs::{CWD, OFlags, readlinkat_raw};
+use rustix::fs::{CWD, OFlags, RawDir, readlinkat_raw};
 use rustix::io::{pread, read, retry_on_intr};
 
 /// A process, as a path of /proc names it.
@@ -164,6 +165,27 @@ pub fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<u
     Ok(used)
 }
 
+/// Gives `take` the id of each thread of a process, from /proc/PID/task.
+///
+/// # Errors
+/// As open(2) and getdents64(2): `ENOENT` if it is gone.
+pub fn each_thread(pid: i32, take: &mut dyn FnMut(i32)) -> Result<(), Errno> {
+    let folder = open_proc(Process::Id(pid), "task")?;
+    let mut space = [MaybeUninit::uninit(); 2048];
+    let mut entries = RawDir::new(folder, &mut space);
+    while let Some(entry) = entries.next() {
+        // Others are `.` and `..`.
+        if let Some(id) = number(entry?.file_name().to_bytes()) {
+            take(id);
+        }
+    }
+    Ok(())
+}
+
+fn number(name: &[u8]) -> Option<i32> {
+    core::str::from_utf8(name).ok()?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,6 +197,15 @@ mod tests {
             read_proc(Process::Myself, "status", &mut buffer),
             Err(Errno::FBIG)
         );
+    }
+
+    #[test]
+    fn every_process_has_the_thread_it_began_with() {
+        let pid = std::process::id().cast_signed();
+        let mut threads = std::vec::Vec::new();
+        each_thread(pid, &mut |thread| threads.push(thread)).unwrap();
+        assert!(threads.contains(&pid));
+        assert_eq!(each_thread(i32::MAX, &mut |_| ()), Err(Errno::NOENT));
     }
 
     #[test]

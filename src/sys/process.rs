@@ -118,6 +118,12 @@ impl Child {
     }
 }
 
+/// Our own process id.
+#[must_use]
+pub fn own_id() -> i32 {
+    getpid().as_raw_nonzero().get()
+}
+
 /// Whether this is process number 1 of its PID namespace.
 #[must_use]
 pub fn is_first() -> bool {
