@@ -78,8 +78,9 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             short: "",
             value: "LIST",
             default: "proc",
-            allowed: "all, or names of proc, proc-seek, vmread, vmread-batch",
-            help: "readers, one after the other",
+            allowed: "all, or names of proc, proc-seek, vmread, vmread-batch, ptrace, kcore, \
+                      map-files",
+            help: "readers, one after the other; all: all but kcore and map-files",
         },
         set: |options, word| {
             options.methods = methods(word)?;
@@ -133,20 +134,13 @@ const OPTIONS: &[OptionSpec<Options>] = &[
     },
 ];
 
-/// Those that need no child of ours.
-const READERS: [Method; 4] = [
-    Method::Proc,
-    Method::ProcSeek,
-    Method::Vmread,
-    Method::VmreadBatch,
-];
-
 fn methods(word: Word) -> Result<List<Method>, Refused> {
+    let remote = Method::remote().iter().copied();
     match word {
-        b"all" => List::from_slice(&READERS).map_err(|_| Refused),
+        b"all" => Ok(remote.filter(|method| method.is_general()).collect()),
         names => value::list(names, |name| {
             Method::from_name(name)
-                .filter(|method| READERS.contains(method))
+                .filter(|method| Method::remote().contains(method))
                 .ok_or(Refused)
         }),
     }

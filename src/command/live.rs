@@ -35,8 +35,6 @@ pub(super) struct Vma {
     pub(super) perms: Perms,
     /// As maps prints it, cut to what a row holds.
     pub(super) name: Text,
-    /// Whether a file is mapped.
-    pub(super) of_file: bool,
     /// Its anonymous memory in KiB; `None` from maps, which does not tell.
     pub(super) anonymous_kib: Option<u64>,
     /// Why nobody should read it; `None` from maps, which does not tell.
@@ -50,7 +48,6 @@ impl Vma {
             end: line.end,
             perms: line.perms,
             name: name(line.name),
-            of_file: line.inode != 0,
             anonymous_kib: None,
             unsafe_to_read: None,
         }

@@ -229,14 +229,18 @@ impl Calls<'_> {
             let errno = match ending {
                 End::Complete if at >= end => return Ok(()),
                 End::Failed(Errno::SRCH) => return Err(Ended::Gone),
-                End::Failed(errno @ (Errno::PERM | Errno::ACCESS)) => {
+                End::Failed(errno @ (Errno::PERM | Errno::ACCESS | Errno::NOSYS)) => {
                     return Err(Ended::Refused(errno));
                 }
                 End::Failed(errno) => errno,
                 // The second look tells whether the process is gone.
                 End::Short | End::Complete => Errno::NODATA,
             };
-            let next = (at - at % self.page_bytes + self.page_bytes).min(end);
+            let next = match errno {
+                // No file behind the mapping, says map-files: nor behind the next page.
+                Errno::NODEV => end,
+                _ => (at - at % self.page_bytes + self.page_bytes).min(end),
+            };
             tally.unread += next - at;
             tally.unread_runs += u64::from(unread_to != Some(at));
             tally.errno = tally.errno.or(Some(errno));

@@ -21,9 +21,9 @@ use crate::measure::census::Counter;
 use crate::measure::plan::LIST_MAX;
 use crate::measure::probe::Prober;
 use crate::reader::Method;
-use crate::sys::Clock;
 use crate::sys::auxv::Auxv;
 use crate::sys::stdio::{Output, stdout};
+use crate::sys::{Clock, Errno, errno};
 use heapless::Vec;
 use pass::Passed;
 use row::Common;
@@ -153,6 +153,10 @@ impl Run<'_> {
         let (error, lost) = match passed.ended {
             Ok(()) => return None,
             Err(Ended::Gone) => (Error::Ended(self.pid), None),
+            Err(Ended::Refused(Errno::NOSYS)) => (
+                Error::Invalid("a reader is not in this kernel: see the status column"),
+                Some("not-in-this-kernel"),
+            ),
             Err(Ended::Refused(errno)) => (live::refused(self.pid, "mem", errno), Some(REFUSED)),
             Err(Ended::Pagemap(errno)) => {
                 (live::refused(self.pid, "pagemap", errno), Some(REFUSED))
@@ -174,7 +178,9 @@ impl Passed {
             Ok(()) => Status::Ok,
             Err(Ended::Gone) => Status::Errno("ESRCH"),
             Err(Ended::Refused(errno) | Ended::Pagemap(errno)) => {
-                Status::Errno(crate::sys::errno::name_or_unknown(errno))
+                let name = errno::name_or_unknown(errno);
+                let reason = self.method.refusal(errno);
+                reason.map_or(Status::Errno(name), Status::Skipped)
             }
         }
     }

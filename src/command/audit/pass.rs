@@ -8,7 +8,7 @@ use crate::measure::audit::{Ended, Tally};
 use crate::measure::footprint;
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
-use crate::reader::{AnyReader, Method};
+use crate::reader::{AnyReader, Method, Target};
 use crate::sys::Errno;
 use crate::sys::file::{Process, read_proc};
 use crate::sys::process::Faults;
@@ -16,6 +16,7 @@ use crate::text::Text;
 
 /// A pass.
 pub(super) struct Passed {
+    pub(super) method: Method,
     pub(super) cold: bool,
     pub(super) pfn: bool,
     pub(super) tally: Tally,
@@ -105,6 +106,7 @@ impl Run<'_> {
             Some((minus(after.0, before.0), minus(after.1, before.1)))
         };
         Ok(Passed {
+            method,
             cold,
             pfn: !self.auditor.counter.frames_are_hidden(),
             tally,
@@ -117,7 +119,10 @@ impl Run<'_> {
     }
 
     fn read_all(&mut self, method: Method, tally: &mut Tally) -> Result<Result<(), Ended>, Error> {
-        let mut reader = match open(method, self.pid) {
+        let mut reader = match AnyReader::open(
+            method,
+            &Target::process(self.pid, self.common.page_bytes as usize),
+        ) {
             Ok(reader) => reader,
             Err(Errno::NOENT | Errno::SRCH) => return Ok(Err(Ended::Gone)),
             Err(errno) => return Ok(Err(Ended::Refused(errno))),
@@ -158,15 +163,3 @@ impl Run<'_> {
 
 /// The progress line is written anew after so many MiB.
 const STEP_MIB: u64 = 64;
-
-/// Opens a reader of a process that is not a child of ours.
-fn open(method: Method, pid: i32) -> Result<AnyReader<'static>, Errno> {
-    use crate::reader::{ProcMem, ProcSeek, Vmread, VmreadBatch};
-    match method {
-        Method::Proc => ProcMem::open(pid).map(AnyReader::Proc),
-        Method::ProcSeek => ProcSeek::open(pid).map(AnyReader::ProcSeek),
-        Method::Vmread => Ok(AnyReader::Vmread(Vmread::new(pid))),
-        Method::VmreadBatch => Ok(AnyReader::VmreadBatch(VmreadBatch::new(pid))),
-        Method::Ptrace | Method::Memcpy => Err(Errno::NOSYS),
-    }
-}
