@@ -7,18 +7,21 @@
 use super::process::{Child, Side, exit, fork};
 use super::{Errno, signal};
 use core::sync::atomic::{AtomicI32, Ordering};
+use rustix::io::retry_on_intr;
 use rustix::process::{
-    Pid, Signal, getppid, kill_process, set_parent_process_death_signal, test_kill_process,
+    Pid, Signal, WaitOptions, getppid, kill_process, set_parent_process_death_signal,
+    test_kill_process, waitpid,
 };
 
 /// The process that is held; 0: none.
 static HELD: AtomicI32 = AtomicI32::new(0);
+/// Its guard; 0: none, or this is the guard.
+static GUARD: AtomicI32 = AtomicI32::new(0);
 
 /// A process on its way into, or in, a stop. It goes on when this value goes.
 #[derive(Debug)]
 pub struct Held {
-    /// Killed first, so that it sends nothing more.
-    _guard: Child,
+    guard: Option<Child>,
 }
 
 impl Held {
@@ -33,7 +36,10 @@ impl Held {
         HELD.store(pid, Ordering::Relaxed);
         signal::handle_every_ending()?;
         match fork()? {
-            Side::Parent(guard) => Ok(Self { _guard: guard }),
+            Side::Parent(guard) => {
+                GUARD.store(guard.pid(), Ordering::Relaxed);
+                Ok(Self { guard: Some(guard) })
+            }
             Side::Child => guard(target),
         }
     }
@@ -41,12 +47,22 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
+        // Killed and reaped here, not by number.
+        GUARD.store(0, Ordering::Relaxed);
+        drop(self.guard.take());
         let_go();
     }
 }
 
 /// Lets the held process go on, if there is one. Safe in a signal handler.
 pub fn let_go() {
+    // First, so that it neither stops the process again nor lets it go when somebody else
+    // has stopped it by then.
+    if let Some(guard) = Pid::from_raw(GUARD.swap(0, Ordering::Relaxed)) {
+        let _ = kill_process(guard, Signal::KILL);
+        // ECHILD: it is reaped already.
+        let _ = retry_on_intr(|| waitpid(Some(guard), WaitOptions::empty()));
+    }
     if let Some(pid) = Pid::from_raw(HELD.swap(0, Ordering::Relaxed)) {
         // ESRCH: it has ended.
         let _ = kill_process(pid, Signal::CONT);
