@@ -160,7 +160,8 @@ fn checked(notes: &[Note]) -> impl Iterator<Item = Remark> {
 }
 
 impl Stream {
-    fn of(source: &Source) -> Self {
+    /// Of a source.
+    pub fn of(source: &Source) -> Self {
         let marked: Vec<&str> = checked(&source.notes).map(|remark| remark.key).collect();
         let noted = |note: &Note| Noted {
             key: note.key.clone(),

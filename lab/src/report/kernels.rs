@@ -107,7 +107,10 @@ fn row(
         name: name.to_owned(),
         kernel: shown(run.machine.kernel.as_bytes()),
         arch: shown(run.machine.arch.as_bytes()),
-        pages: figures::bytes(run.machine.page_bytes),
+        pages: run
+            .machine
+            .page_bytes
+            .map_or_else(String::new, figures::bytes),
         run: kind(run, all),
         splits: methods.iter().map(share).collect(),
         answers: questions
