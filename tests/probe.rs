@@ -11,7 +11,7 @@ use std::fs;
 #[test]
 fn what_no_kernel_reads_is_refused_in_each_readers_words() {
     let stream = whole_stream(&stdout(&run("probe -q")));
-    assert_eq!(stream.rows.len(), 8 * 6);
+    assert_eq!(stream.rows.len(), 8 * 7);
     for row in &stream.rows {
         let class = match row["method"].as_str() {
             "none" => continue,

@@ -89,6 +89,10 @@ impl Hands {
                 Ok(())
             }
             Way::File => self.file(span, io),
+            // What no reader gets ends the pass, as it does with the others.
+            Way::Leave(Why::Unmapped | Why::Guard) => {
+                self.flush(io).and(Err(End::Failed(Errno::IO)))
+            }
             Way::Leave(_) => Ok(()),
         }
     }
