@@ -275,7 +275,7 @@ fn what_was_stopped_goes_on() {
     let target = Target::new(LARGE);
     let pid = target.pid().to_string();
     for name in ["TERM", "INT", "HUP", "QUIT", "SEGV", "USR1", "KILL"] {
-        let mut audit = slow(target.pid(), "--stop");
+        let mut audit = slow(target.pid(), "--stop --method proc");
         until("stopped", || state(&pid) == 'T');
         signal(&audit.id().to_string(), name);
         until(name, || state(&pid) == 'S');
@@ -286,7 +286,7 @@ fn what_was_stopped_goes_on() {
     until("it goes on", || state(&pid) == 'S');
     assert_eq!(audit(&pid).notes["target_stopped"], "no");
     // The tool being stopped itself would leave it so: that is not to be had meanwhile.
-    let mut audit = slow(target.pid(), "--stop");
+    let mut audit = slow(target.pid(), "--stop --method proc");
     until("stopped", || state(&pid) == 'T');
     signal(&audit.id().to_string(), "TSTP");
     sleep(Duration::from_millis(50));

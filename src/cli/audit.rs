@@ -44,7 +44,7 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             faulted in and swapped in. RSS, PSS, private memory and faults are taken\n\
             before and after. One CSV row a pass goes to stdout.\n\
             This CHANGES the process's memory where the reader does: vmread copies what\n\
-            fork shared. What one reader has split, the next finds split: for a fair\n\
+            fork shared, and all but hybrid bring in what was absent or swapped out. What one reader has split, the next finds split: for a fair\n\
             comparison give each a fresh process, or put the harmless ones first.\n\
             Memory of devices and of userfaultfd is left out.\n\n\
             Needs the same user and a dumpable process, as Yama allows it, or\n\
@@ -62,11 +62,11 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
     examples: &[
         (
             "cowitness audit 1234 --stop > audit.csv",
-            "the default reader, proc, on a process that holds still",
+            "the default reader, hybrid, which changes nothing, on a process that holds still",
         ),
         (
-            "cowitness audit 1234 --method proc,vmread --warm 3 > audit.csv",
-            "two readers, the one that splits last, three warm passes each",
+            "cowitness audit 1234 --method hybrid,proc,vmread --warm 3 > audit.csv",
+            "three readers, the one that splits last, three warm passes each",
         ),
     ],
 };
@@ -77,9 +77,9 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             name: "--method",
             short: "",
             value: "LIST",
-            default: "proc",
+            default: "hybrid",
             allowed: "all, or names of proc, proc-seek, vmread, vmread-batch, ptrace, kcore, \
-                      map-files",
+                      map-files, hybrid",
             help: "readers, one after the other; all: all but kcore and map-files",
         },
         set: |options, word| {

@@ -49,7 +49,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[OptionSpec {
         value: "LIST",
         default: "all",
         allowed: "all, or names of proc, proc-seek, vmread, vmread-batch, ptrace, kcore, \
-                  map-files",
+                  map-files, hybrid",
         help: "readers; all: all but kcore and map-files",
     },
     set: |options, word| {

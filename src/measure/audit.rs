@@ -95,7 +95,7 @@ pub struct Tally {
     pub unread: u64,
     /// Runs of such.
     pub unread_runs: u64,
-    /// What the first of them gave; [`Errno::NODATA`] stands for a read of nothing.
+    /// What the first of them gave; [`Errno::NODATA`]: it was left alone, or nothing came.
     pub errno: Option<Errno>,
     /// Bytes of readable VMAs that nobody should read.
     pub left_out: u64,
@@ -119,6 +119,9 @@ pub struct Auditor {
     pub block_bytes: usize,
     /// Bytes in a page.
     pub page_bytes: u64,
+    /// Whether the reader may leave pages alone, and then says [`Errno::NODATA`] of a range of
+    /// nothing else.
+    pub leaves_alone: bool,
     before: Entries,
     after: Entries,
 }
@@ -143,6 +146,7 @@ impl Auditor {
             buffer,
             block_bytes,
             page_bytes: page_bytes as u64,
+            leaves_alone: false,
             before: Entries::new()?,
             after: Entries::new()?,
         })
@@ -193,6 +197,7 @@ impl Auditor {
             block_bytes: self.block_bytes,
             buffer: self.buffer.bytes_mut(),
             page_bytes: self.page_bytes,
+            leaves_alone: self.leaves_alone,
         };
         let ended = calls.all(reader, start, end, tally);
         let after = pagemap.look(start, end, &mut self.after)?;
@@ -210,6 +215,7 @@ struct Calls<'b> {
     block_bytes: usize,
     buffer: &'b mut [u8],
     page_bytes: u64,
+    leaves_alone: bool,
 }
 
 impl Calls<'_> {
@@ -224,32 +230,38 @@ impl Calls<'_> {
         let mut at = start;
         let mut unread_to = None;
         while at < end {
-            let (bytes, ending) = self.timed(reader, at, end, tally);
-            at += bytes.min(end - at);
+            let (reached, came, ending) = self.timed(reader, at, end, tally);
+            // Passed over: a reader may leave pages alone and go on behind them.
+            let left = (reached - at).saturating_sub(came);
             let errno = match ending {
-                End::Complete if at >= end => return Ok(()),
+                End::Complete => {
+                    tally.miss(end - at - came, None, Errno::NODATA);
+                    return Ok(());
+                }
                 End::Failed(Errno::SRCH) => return Err(Ended::Gone),
                 End::Failed(errno @ (Errno::PERM | Errno::ACCESS | Errno::NOSYS)) => {
                     return Err(Ended::Refused(errno));
                 }
                 End::Failed(errno) => errno,
                 // The second look tells whether the process is gone.
-                End::Short | End::Complete => Errno::NODATA,
+                End::Short => Errno::NODATA,
             };
+            tally.miss(left, None, Errno::NODATA);
             let next = match errno {
-                // No file behind the mapping, says map-files: nor behind the next page.
+                // No file behind the mapping, says map-files: nor behind the next page. All of
+                // it was left alone, says hybrid.
                 Errno::NODEV => end,
-                _ => (at - at % self.page_bytes + self.page_bytes).min(end),
+                Errno::NODATA if self.leaves_alone && reached == at => end,
+                _ => (reached - reached % self.page_bytes + self.page_bytes).min(end),
             };
-            tally.unread += next - at;
-            tally.unread_runs += u64::from(unread_to != Some(at));
-            tally.errno = tally.errno.or(Some(errno));
+            tally.miss(next - reached, Some(unread_to == Some(reached)), errno);
             unread_to = Some(next);
             at = next;
         }
         Ok(())
     }
 
+    /// How far the reader came, how many bytes it brought, and how it ended.
     #[inline(never)]
     fn timed(
         &mut self,
@@ -257,15 +269,17 @@ impl Calls<'_> {
         at: u64,
         end: u64,
         tally: &mut Tally,
-    ) -> (u64, End) {
+    ) -> (u64, u64, End) {
         let span = RemoteSpan {
             start: RemoteAddr(at),
             len: end - at,
         };
+        let mut reached = at;
+        let mut seen = |start: RemoteAddr, block: &[u8]| reached = start.0 + block.len() as u64;
         let mut spans = core::iter::once(span);
         let before = own_faults();
         let start_ns = self.clock.now_ns();
-        let pass = reader.pass(&mut spans, self.block_bytes, self.buffer, None);
+        let pass = reader.pass(&mut spans, self.block_bytes, self.buffer, Some(&mut seen));
         let end_ns = self.clock.now_ns();
         let faults = own_faults()
             .zip(before)
@@ -276,7 +290,19 @@ impl Calls<'_> {
             minor: sum.minor + more.minor,
             major: sum.major + more.major,
         });
-        (pass.bytes, pass.end)
+        (reached, pass.bytes, pass.end)
+    }
+}
+
+impl Tally {
+    /// Bytes that did not come; `joined`: right behind those before.
+    fn miss(&mut self, bytes: u64, joined: Option<bool>, errno: Errno) {
+        if bytes == 0 {
+            return;
+        }
+        self.unread += bytes;
+        self.unread_runs += u64::from(joined != Some(true));
+        self.errno = self.errno.or(Some(errno));
     }
 }
 
@@ -370,6 +396,7 @@ mod tests {
                 block_bytes: 32,
                 buffer: &mut [0; 32],
                 page_bytes: 16,
+                leaves_alone: false,
             };
             let mut tally = Tally::default();
             calls.all(&mut Holes(holes), 0, 160, &mut tally).unwrap();
@@ -398,6 +425,7 @@ mod tests {
                 block_bytes: 32,
                 buffer: &mut [0; 32],
                 page_bytes: 16,
+                leaves_alone: false,
             };
             let mut tally = Tally::default();
             assert_eq!(calls.all(&mut Says(errno), 0, 160, &mut tally), Err(want));

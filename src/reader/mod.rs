@@ -4,16 +4,18 @@
 //! measured, and nothing here looks at a clock.
 
 mod any;
+pub mod hybrid;
 mod kcore;
 mod map_files;
 mod memcpy;
 mod proc_mem;
 mod ptrace;
 mod target;
-mod vma;
+pub mod vma;
 mod vmread;
 
 pub use any::AnyReader;
+pub use hybrid::{Care, Hybrid, Manners, WINDOW_BYTES};
 pub use kcore::Kcore;
 pub use map_files::MapFiles;
 pub use memcpy::Memcpy;
@@ -70,10 +72,10 @@ impl Method {
 
     /// Whether any user can read any kind of memory with it. The others are `kcore`, which
     /// needs root and a kernel that has the file, and `map-files`, which needs a file behind
-    /// the memory; `hybrid` is a name without a reader so far.
+    /// the memory.
     #[must_use]
     pub const fn is_general(self) -> bool {
-        !matches!(self, Self::Kcore | Self::MapFiles | Self::Hybrid)
+        !matches!(self, Self::Kcore | Self::MapFiles)
     }
 
     /// Its name.
@@ -107,6 +109,7 @@ impl Method {
             (_, Errno::NOSYS) => Some("not-in-this-kernel"),
             (_, Errno::PERM | Errno::ACCESS) => Some("not-permitted"),
             (Self::Kcore, kcore::NOT_PRESENT) => Some("page-not-present"),
+            (Self::Hybrid, hybrid::LEFT_UNREAD) => Some("left-unread"),
             (Self::MapFiles, map_files::NO_FILE) => Some("no-file-behind-it"),
             (Self::MapFiles, map_files::NOT_THE_FILES) => Some("page-is-not-the-files"),
             _ => None,
@@ -118,6 +121,7 @@ impl Method {
     pub fn buffer_bytes(self, block_bytes: usize) -> usize {
         match self {
             Self::VmreadBatch => block_bytes.max(BATCH_BYTES),
+            Self::Hybrid => block_bytes.max(WINDOW_BYTES),
             _ => block_bytes,
         }
     }

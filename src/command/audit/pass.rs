@@ -127,6 +127,7 @@ impl Run<'_> {
             Err(Errno::NOENT | Errno::SRCH) => return Ok(Err(Ended::Gone)),
             Err(errno) => return Ok(Err(Ended::Refused(errno))),
         };
+        self.auditor.leaves_alone = method == Method::Hybrid;
         let mut next = Text::new();
         next.add("MiB: ").add(method.name());
         let mut ended = Ok(());
