@@ -7,7 +7,7 @@ use crate::command;
 use crate::error::Error;
 use crate::init;
 use crate::sys::auxv::Auxv;
-use crate::sys::{cpu, signal, stdio};
+use crate::sys::{cpu, hold, signal, stdio};
 use crate::text::{Full, Text};
 use crate::{TARGET, VERSION};
 use core::ffi::CStr;
@@ -99,6 +99,9 @@ fn run(start: &Start<'_>) -> Result<(), Error> {
         Request::Run(Topic::Survey) => {
             command::survey::run(&asked.survey, &asked.effective, &start.auxv)
         }
+        Request::Run(Topic::Audit) => {
+            command::audit::run(&asked.audit, &asked.effective, &start.auxv)
+        }
         Request::Run(Topic::Selftest) => command::selftest::run(&start.auxv),
         Request::Run(Topic::Env) => command::env::run(&asked.env, &asked.effective, &start.auxv),
         Request::Run(Topic::Program) | Request::Version => print_version(),
@@ -123,6 +126,7 @@ fn print_version() -> Result<(), Error> {
 /// One line for a panic; called by the entry code's handler. The first process then ends
 /// the machine: if it died, the kernel would panic.
 pub fn report_panic(location: Option<&Location<'_>>) {
+    hold::let_go();
     let mut line = Text::new();
     line.add("cowitness: error: a defect of cowitness: panic");
     if let Some(at) = location {

@@ -72,6 +72,7 @@ fn version_and_help_go_to_standard_output() {
     );
     for (args, golden) in [
         ("--help", include_str!("golden/help.txt")),
+        ("audit --help", include_str!("golden/help-audit.txt")),
         ("bench --help", include_str!("golden/help-bench.txt")),
         ("env --help", include_str!("golden/help-env.txt")),
         ("probe --help", include_str!("golden/help-probe.txt")),

@@ -1,7 +1,7 @@
 //! Help texts, laid out from the tables of options.
 
 use super::{
-    COMMANDS, CommandSpec, HasCommon, OptionWord, Topic, bench, common_options, env, probe,
+    COMMANDS, CommandSpec, HasCommon, OptionWord, Topic, audit, bench, common_options, env, probe,
     selftest, survey, usage_line,
 };
 use crate::sys::Errno;
@@ -14,6 +14,7 @@ const COLUMN: usize = 24;
 pub(super) fn print(topic: Topic, out: Output) -> Result<(), Errno> {
     match topic {
         Topic::Program => program(out),
+        Topic::Audit => command(&audit::SPEC, topic, out),
         Topic::Bench => command(&bench::SPEC, topic, out),
         Topic::Env => command(&env::SPEC, topic, out),
         Topic::Probe => command(&probe::SPEC, topic, out),

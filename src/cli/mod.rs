@@ -4,6 +4,7 @@
 //! against the tables. A default is a string in the table and goes through the same
 //! parser as what a person types, so help and behaviour cannot differ.
 
+pub mod audit;
 pub mod bench;
 pub mod env;
 mod help;
@@ -123,6 +124,8 @@ pub enum Request {
 /// The options of whichever command was given; [`parse`] fills the one in.
 #[derive(Debug, Default)]
 pub struct Asked {
+    /// Of `audit`.
+    pub audit: audit::Options,
     /// Of `bench`.
     pub bench: bench::Options,
     /// Of `env`.
@@ -142,6 +145,8 @@ pub struct Asked {
 pub enum Topic {
     /// The program.
     Program,
+    /// `audit`.
+    Audit,
     /// `bench`.
     Bench,
     /// `env`.
@@ -189,10 +194,11 @@ pub enum Problem {
 }
 
 /// Name, purpose and topic of each command, in the order of the help.
-pub const COMMANDS: [(&str, &str, Topic); 5] = [
+pub const COMMANDS: [(&str, &str, Topic); 6] = [
     (bench::SPEC.name, bench::SPEC.purpose, Topic::Bench),
     (probe::SPEC.name, probe::SPEC.purpose, Topic::Probe),
     (survey::SPEC.name, survey::SPEC.purpose, Topic::Survey),
+    (audit::SPEC.name, audit::SPEC.purpose, Topic::Audit),
     (env::SPEC.name, env::SPEC.purpose, Topic::Env),
     (selftest::SPEC.name, selftest::SPEC.purpose, Topic::Selftest),
 ];
@@ -265,6 +271,7 @@ pub fn parse(
     match word(1).ok_or(fail(b"", Problem::NoCommand))? {
         b"-h" | b"--help" => Ok(Request::Help(Topic::Program)),
         b"-V" | b"--version" => Ok(Request::Version),
+        b"audit" => options(&audit::SPEC, words, &mut asked.audit, &mut asked.effective),
         b"bench" => options(&bench::SPEC, words, &mut asked.bench, &mut asked.effective),
         b"env" => options(&env::SPEC, words, &mut asked.env, &mut asked.effective),
         b"probe" => options(&probe::SPEC, words, &mut asked.probe, &mut asked.effective),
@@ -423,6 +430,7 @@ pub fn print_help(topic: Topic, out: Output) -> Result<(), Errno> {
 pub fn usage_line(topic: Topic) -> &'static str {
     match topic {
         Topic::Program => "usage: cowitness <command> [options]",
+        Topic::Audit => "usage: cowitness audit [options] PID",
         Topic::Bench => "usage: cowitness bench [options]",
         Topic::Env => "usage: cowitness env [options]",
         Topic::Probe => "usage: cowitness probe [options]",

@@ -1,8 +1,10 @@
 //! The commands, one file or folder each: they join fixtures, readers and measurement
 //! to what is emitted.
 
+pub mod audit;
 pub mod bench;
 pub mod env;
+mod live;
 pub mod probe;
 mod progress;
 pub mod selftest;

@@ -2,34 +2,22 @@
 //! nothing of its memory.
 
 use super::env::{self, Context, Kernel};
+use super::live::{self, KERNEL_HALF, Mappings, Vma, each_vma};
 use super::probe::prober;
 use crate::cli::Effective;
 use crate::cli::survey::Options;
-use crate::emit::crc::Crc32;
 use crate::emit::record::Status;
 use crate::emit::stream::{Preamble, Rows};
 use crate::emit::survey_row::SurveyRow;
 use crate::error::Error;
-use crate::fixture::kinds::{KINDS, Op};
 use crate::measure::census::{Census, CensusError, Counter};
 use crate::measure::probe::Prober;
-use crate::proc::lines::LineBuffer;
-use crate::proc::maps::{MapsLine, Perms};
-use crate::proc::number;
 use crate::reader::Method;
 use crate::sys::auxv::Auxv;
-use crate::sys::file::{Process, open_proc, read_next};
 use crate::sys::stdio::{Output, stderr, stdout};
 use crate::sys::{Clock, cpu, errno};
 use crate::text::{Full, Text};
-use rustix::fd::AsFd;
 
-/// A line of maps: a path has up to 4,096 bytes, each of which may be printed as four.
-const LINE_BYTES: usize = 20 << 10;
-/// Longest name in a row.
-const NAME_BYTES: usize = 256;
-/// Addresses from here on are no process's own: `[vsyscall]` is the same page in all.
-const KERNEL_HALF: u64 = 1 << 63;
 /// The status of such a VMA.
 const NOT_USER: &str = "not-user-memory";
 /// Name of the last row.
@@ -45,7 +33,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     let pid = options.pid;
     // Opened first: pagemap shows what it showed then even if rights change.
     let counter = Counter::open(pid, auxv.page_bytes())
-        .map_err(|errno| Error::Process(pid, "pagemap", errno))?;
+        .map_err(|errno| live::refused(pid, "pagemap", errno))?;
     // Without frames, smaps tells zero pages from shared ones; it costs a second look.
     let source = if counter.frames_are_hidden() {
         "smaps"
@@ -78,9 +66,9 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     env::write(&mut preamble, &context)?;
     let mut rows = preamble.header::<SurveyRow<'_>>(before.vmas + 1)?;
     let mut during = Mappings::none();
-    each_vma(pid, source, &mut |vma, anonymous_kib| {
+    each_vma(pid, source, &mut |vma| {
         during.add(vma);
-        survey.vma(vma, anonymous_kib, &mut rows)
+        survey.vma(vma, &mut rows)
     })?;
     let steady = before == during && Mappings::now(pid)? == before;
     survey.finish(rows, steady)?;
@@ -91,90 +79,6 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     Ok(())
 }
 
-/// A VMA, out of the line it stood on.
-struct Vma {
-    start: u64,
-    end: u64,
-    perms: Perms,
-    name: Text,
-}
-
-impl Vma {
-    fn of(line: &MapsLine<'_>) -> Self {
-        Self {
-            start: line.start,
-            end: line.end,
-            perms: line.perms,
-            name: name(line.name),
-        }
-    }
-}
-
-/// What is mapped, as far as two looks at it can be compared.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Mappings {
-    vmas: u64,
-    sum: u32,
-}
-
-impl Mappings {
-    const fn none() -> Self {
-        Self { vmas: 0, sum: 0 }
-    }
-
-    fn now(pid: i32) -> Result<Self, Error> {
-        let mut mappings = Self::none();
-        each_vma(pid, "maps", &mut |vma, _| {
-            mappings.add(vma);
-            Ok(())
-        })?;
-        Ok(mappings)
-    }
-
-    fn add(&mut self, vma: &Vma) {
-        let mut crc = Crc32::new();
-        crc.update(&self.sum.to_ne_bytes());
-        crc.update(&vma.start.to_ne_bytes());
-        crc.update(&vma.end.to_ne_bytes());
-        crc.update(&vma.perms.as_bytes());
-        self.sum = crc.value();
-        self.vmas += 1;
-    }
-}
-
-type TakeVma<'t> = &'t mut dyn FnMut(&Vma, Option<u64>) -> Result<(), Error>;
-
-/// Gives `take` every VMA of `maps`, or of `smaps` with its anonymous memory in KiB.
-fn each_vma(pid: i32, source: &'static str, take: TakeVma<'_>) -> Result<(), Error> {
-    let file =
-        open_proc(Process::Id(pid), source).map_err(|errno| Error::Process(pid, source, errno))?;
-    let mut lines = LineBuffer::<LINE_BYTES>::new();
-    let mut waiting = None;
-    loop {
-        let line = lines.read_line(|space| read_next(file.as_fd(), space));
-        let line = line.map_err(Error::kernel("read maps"))?;
-        let header = line.as_ref().and_then(|line| MapsLine::parse(line.bytes));
-        match (header, line) {
-            (Some(header), _) if source == "maps" => take(&Vma::of(&header), None)?,
-            (Some(header), _) if waiting.is_none() => waiting = Some(Vma::of(&header)),
-            (None, None) if waiting.is_none() => return Ok(()),
-            (None, Some(line)) if source == "smaps" => {
-                if let Some(kib) = line.bytes.strip_prefix(b"Anonymous:") {
-                    let vma = waiting.take().ok_or(NOT_UNDERSTOOD)?;
-                    take(&vma, Some(kib_of(kib)?))?;
-                }
-            }
-            _ => return Err(NOT_UNDERSTOOD),
-        }
-    }
-}
-
-const NOT_UNDERSTOOD: Error = Error::Invalid("a line of maps or smaps is not understood");
-
-fn kib_of(text: &[u8]) -> Result<u64, Error> {
-    number::kib(text).ok_or(NOT_UNDERSTOOD)
-}
-
 /// Whether a reader splits shared pages on this kernel; `None` if that could not be tried.
 struct Splits {
     proc: Option<bool>,
@@ -183,11 +87,7 @@ struct Splits {
 
 impl Splits {
     fn tried(prober: &mut Prober) -> Self {
-        let mut splits = |method| {
-            let probed = prober.probe(&KINDS[0], Op::Page, Some(method)).ok()?;
-            let changes = probed.changes.filter(|_| probed.status == Status::Ok)?;
-            Some(changes.split > 0)
-        };
+        let mut splits = |method| live::splits(prober, method);
         Self {
             proc: splits(Method::Proc),
             vmread: splits(Method::Vmread),
@@ -226,17 +126,12 @@ struct Survey<'s> {
 }
 
 impl<'s> Survey<'s> {
-    fn vma(
-        &mut self,
-        vma: &Vma,
-        anonymous_kib: Option<u64>,
-        rows: &mut Rows<Output>,
-    ) -> Result<(), Error> {
+    fn vma(&mut self, vma: &Vma, rows: &mut Rows<Output>) -> Result<(), Error> {
         let mut counted = match vma.start {
             KERNEL_HALF.. => Err(CensusError::NotUser),
             start => self.counter.count(start, vma.end),
         };
-        if let (Ok(census), Some(kib)) = (&mut counted, anonymous_kib) {
+        if let (Ok(census), Some(kib)) = (&mut counted, vma.anonymous_kib) {
             census.know_anonymous(kib / (self.page_bytes / 1024));
         }
         let mut row = self.row(counted.as_ref().ok());
@@ -386,19 +281,6 @@ fn hex(address: u64) -> Text {
     text
 }
 
-/// A name as maps prints it, cut to what a row holds; what is not UTF-8 becomes `?`.
-fn name(bytes: &[u8]) -> Text {
-    let mut text = Text::new();
-    let cut = &bytes[..bytes.len().min(NAME_BYTES)];
-    for chunk in cut.utf8_chunks() {
-        text.add_printable(chunk.valid());
-        if !chunk.invalid().is_empty() {
-            text.add("?");
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -408,16 +290,6 @@ mod tests {
         for address in [0, 1, 0x10, 0x0040_0000, 0x7f12_3456_7000, u64::MAX] {
             assert_eq!(hex(address).read().unwrap(), std::format!("{address:x}"));
         }
-    }
-
-    #[test]
-    fn a_name_never_breaks_a_row() {
-        assert_eq!(
-            name(b"/tmp/a b\\012 (deleted)").read().unwrap(),
-            "/tmp/a b\\012 (deleted)"
-        );
-        assert_eq!(name(b"/tmp/\xff\xfe.so").read().unwrap(), "/tmp/??.so");
-        assert_eq!(name(&[b'x'; 5000]).read().unwrap().len(), NAME_BYTES);
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub use error::{Place, Problem, StreamError};
 pub use reader::{Stream, StreamReader, Tolerance};
 pub use row::Row;
 
+use cowitness::emit::audit_row::AuditRow;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::memmap_row::MemmapRow;
 use cowitness::emit::probe_row::ProbeRow;
@@ -92,6 +93,7 @@ const KINDS: &[Kind] = &[
     kind!(BenchRow),
     kind!(ProbeRow),
     kind!(SurveyRow),
+    kind!(AuditRow),
     kind!(MemmapRow),
     kind!(SharingRow),
     kind!(SharingFitRow),

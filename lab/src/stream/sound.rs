@@ -1,5 +1,6 @@
 //! Rows that contradict themselves: no program wrote them, whatever their checksum says.
 
+use cowitness::emit::audit_row::AuditRow;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::memmap_row::MemmapRow;
 use cowitness::emit::probe_row::ProbeRow;
@@ -68,6 +69,44 @@ impl Sound for SurveyRow<'_> {
         ];
         let mut among = among.into_iter();
         among.find_map(|(what, pages)| exceeds(pages, what, present, "pages present"))
+    }
+}
+
+impl Sound for AuditRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        let fate = self.split_pages.zip(self.shared_after);
+        let accounted = fate.map(|(split, after)| split.saturating_add(after));
+        let came = self.bytes_per_pass.zip(self.unread_bytes);
+        let bytes = came.map(|(came, missing)| came.saturating_add(missing));
+        let both = self.cold_ns.is_some() && self.warm_ns.is_some();
+        let incomplete = bytes.zip(self.readable_bytes).filter(|(bytes, readable)| {
+            // A pass that was cut short has not tried all.
+            self.status == Status::Ok && bytes != readable
+        });
+        exceeds(
+            accounted,
+            "pages split or still shared",
+            self.tracked_pages,
+            "tracked",
+        )
+        .or_else(|| {
+            exceeds(
+                bytes,
+                "bytes read or not to be read",
+                self.readable_bytes,
+                "readable",
+            )
+        })
+        .or_else(|| both.then(|| "a pass that is both cold and warm".to_owned()))
+        .or_else(|| {
+            (self.repeat == 1 && self.warm_ns.is_some())
+                .then(|| "a first pass that is warm".to_owned())
+        })
+        .or_else(|| {
+            incomplete.map(|(bytes, readable)| {
+                format!("{bytes} bytes read or not to be read make no {readable}")
+            })
+        })
     }
 }
 
