@@ -36,6 +36,7 @@ pub use row::Row;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
+use cowitness::emit::sizes_row::SizesRow;
 use cowitness::emit::stream::MAGIC;
 use cowitness::emit::survey_row::SurveyRow;
 
@@ -76,6 +77,7 @@ const KINDS: &[Kind] = &[
     Kind::of::<BenchRow<'_>>(),
     Kind::of::<ProbeRow<'_>>(),
     Kind::of::<SurveyRow<'_>>(),
+    Kind::of::<SizesRow<'_>>(),
 ];
 
 impl Kind {

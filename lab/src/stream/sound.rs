@@ -3,6 +3,7 @@
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Status;
+use cowitness::emit::sizes_row::SizesRow;
 use cowitness::emit::survey_row::SurveyRow;
 
 /// The method of the rows of `probe` that read nothing.
@@ -55,6 +56,30 @@ impl Sound for ProbeRow<'_> {
 impl Sound for SurveyRow<'_> {
     fn contradiction(&self) -> Option<String> {
         None
+    }
+}
+
+/// What is distinct is among all; the index is among the chunks' bytes.
+impl Sound for SizesRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        let bounds = [
+            (
+                "distinct objects",
+                Some(self.distinct_objects),
+                Some(self.objects),
+            ),
+            (
+                "bytes of them",
+                Some(self.distinct_bytes),
+                Some(self.bytes_private),
+            ),
+            ("distinct chunks", self.distinct_chunks, self.chunks),
+            ("bytes of index", self.index_bytes, self.bytes_chunks),
+        ];
+        bounds.into_iter().find_map(|(what, part, whole)| {
+            let (part, whole) = part.zip(whole)?;
+            (part > whole).then(|| format!("{part} {what} of {whole}"))
+        })
     }
 }
 
