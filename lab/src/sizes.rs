@@ -9,6 +9,7 @@ mod database;
 mod digest;
 mod elf;
 mod error;
+mod patient;
 mod plan;
 mod store;
 
@@ -17,15 +18,14 @@ pub use error::SizesError;
 use crate::cli::SizesOptions;
 use crate::failure::Failure;
 use crate::host::Interrupt;
-use crate::input;
 use crate::progress::Progress;
 use crate::scratch::Scratch;
-use crate::stream::Tolerance;
 use chunks::Chunks;
 use curve::{ChunkPoint, Point, Run};
 use digest::Hashing;
+use patient::Patient;
 use plan::{Member, Plan};
-use std::io::{self, Write};
+use std::io::{self, BufReader, Write};
 use std::path::Path;
 use store::{Blobs, Segments, Store};
 
@@ -35,13 +35,14 @@ use store::{Blobs, Segments, Store};
 /// [`Failure::Open`], [`Failure::Signals`], [`Failure::Sizes`].
 pub fn run(options: &SizesOptions, say: &dyn Fn(&str)) -> Result<(), Failure> {
     let interrupt = Interrupt::watch().map_err(Failure::Signals)?;
-    let (_, mut manifest) = input::open(&options.manifest, Tolerance::Whole)?;
     let scratch = match &options.scratch {
         Some(directory) => Scratch::within(Path::new(directory))?,
         None => Scratch::new()?,
     };
-    let plan = Plan::read(&scratch.path().join("plan"), &mut *manifest)?;
+    let plan = read(options, &scratch.path().join("plan"), &interrupt)?;
     let run = measure(options, &plan, scratch.path(), &interrupt)?;
+    // Whoever takes the rows may take their time.
+    drop((plan, scratch));
     let mut out = io::BufWriter::new(io::stdout().lock());
     run.write(&mut out)?;
     out.flush().map_err(Failure::Output)?;
@@ -49,6 +50,13 @@ pub fn run(options: &SizesOptions, say: &dyn Fn(&str)) -> Result<(), Failure> {
         say(&crossover.words());
     }
     Ok(())
+}
+
+fn read(options: &SizesOptions, plan: &Path, interrupt: &Interrupt) -> Result<Plan, Failure> {
+    let mut manifest = BufReader::new(Patient::open(&options.manifest, interrupt));
+    let plan = Plan::read(plan, &mut manifest);
+    let failure = manifest.into_inner().failure;
+    plan.map_err(|error| failure.unwrap_or(error.into()))
 }
 
 fn measure<'o>(

@@ -16,6 +16,9 @@ pub enum SizesError {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// A manifest that cannot be read to its end.
+    #[error("cannot read the manifest: {0}")]
+    Unreadable(#[source] io::Error),
     /// A manifest without a line.
     #[error("the manifest names no object")]
     Empty,

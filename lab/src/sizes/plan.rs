@@ -177,7 +177,7 @@ fn lines(
         line.clear();
         let mut limited = Read::take(&mut *manifest, LINE_MAX + 1);
         let read = limited.read_until(b'\n', &mut line);
-        read.map_err(HostError::file("read", Path::new("the manifest")))?;
+        read.map_err(SizesError::Unreadable)?;
         if line.is_empty() {
             break;
         }
