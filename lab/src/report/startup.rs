@@ -25,6 +25,8 @@ const WHAT: [&str; 2] = ["until exec", "until the end"];
 pub struct Startup {
     /// Which one, if there are several.
     pub name: String,
+    /// Arms and their programs.
+    pub programs: Vec<(String, String)>,
     /// A row an arm.
     pub arms: Vec<Arm>,
     pub differences: Vec<Difference>,
@@ -125,6 +127,7 @@ impl Startup {
         Self {
             said: said(&differences, slope.as_ref()),
             name,
+            programs: stream.programs.iter().take(ROWS_MAX).cloned().collect(),
             arms,
             differences,
             axis,
@@ -196,24 +199,27 @@ fn times(execs: &[&Exec], which: usize) -> impl Iterator<Item = (u64, u64)> {
 impl Found {
     /// `None` without a pair.
     fn of(base: &HashMap<u64, u64>, times: impl Iterator<Item = (u64, u64)>) -> Option<Self> {
-        let pair = |(round, ns): (u64, u64)| Some(i128::from(ns) - i128::from(*base.get(&round)?));
+        // As `startup ab` has them, a minus the arm, so that both round alike; turned at the end.
+        let pair = |(round, ns): (u64, u64)| Some(i128::from(*base.get(&round)?) - i128::from(ns));
         let differences: Vec<i128> = times.filter_map(pair).collect();
         let least = *differences.iter().min()?;
         // The core library's interval is of ratios in parts per million: over one million they
         // are the numbers themselves. Order statistics do not mind what is added to all.
         let shift = |one: &i128| u64::try_from(one - least).ok();
-        let shifted: Option<Vec<u64>> = differences.iter().map(shift).collect();
-        let shifted = shifted?;
+        let shifted = differences
+            .iter()
+            .map(shift)
+            .collect::<Option<Vec<u64>>>()?;
         let millions = vec![1_000_000; shifted.len()];
         let mut scratch = vec![0; shifted.len()];
         let found = PairedRatio::new(&shifted, &millions, &mut scratch).ok()?;
-        let back = |ppm: u64| i128::from(ppm) + least;
+        let turned = |ppm: u64| -(i128::from(ppm) + least);
         Some(Self {
             pairs: found.n,
-            median: back(found.median_ppm),
+            median: turned(found.median_ppm),
             interval: found
                 .interval
-                .map(|ends| [ends.low_ppm, ends.high_ppm].map(back)),
+                .map(|ends| [ends.high_ppm, ends.low_ppm].map(turned)),
         })
     }
 

@@ -154,6 +154,8 @@ pub struct Fit {
 pub struct Starts {
     /// In the order they were started.
     pub execs: Vec<Exec>,
+    /// Arms and their programs, as far as the notes name them.
+    pub programs: Vec<(String, String)>,
 }
 
 /// One start.
@@ -361,7 +363,10 @@ impl Others {
         };
         match self.startup.last_mut() {
             Some(stream) => stream.execs.push(exec),
-            None => self.startup.push(Starts { execs: vec![exec] }),
+            None => self.startup.push(Starts {
+                execs: vec![exec],
+                programs: Vec::new(),
+            }),
         }
         identity(row.label, row.kernel, row.arch, None)
     }

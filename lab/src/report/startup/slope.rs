@@ -4,6 +4,7 @@ use super::{Key, WHAT};
 use crate::report::line::Line;
 use crate::report::many::{ROWS_MAX, cut};
 use crate::report::plot::{Across, Given, Plot, Unit, number};
+use crate::report::sharing::tenth;
 use crate::runs::others::Exec;
 use cowitness::stats::Summary;
 
@@ -89,10 +90,10 @@ impl Slope {
             .iter()
             .map(|(objects, _, median)| (*objects as f64, *median as f64))
             .collect();
-        let line = Line::through(&points).filter(|_| points.len() >= PLACES_LEAST);
+        let places = medians.chunk_by(|one, two| one.0 == two.0).count();
+        let line = Line::through(&points).filter(|_| places >= PLACES_LEAST);
         let point = |(objects, n, median): &(u64, u64, u64)| {
             let fitted = line.map(|line| line.at(*objects as f64));
-            let tenth = |value: f64| format!("{value:.1}");
             Point {
                 what,
                 objects: *objects,
@@ -104,10 +105,10 @@ impl Slope {
         };
         self.points.extend(medians.iter().map(point));
         match line {
-            Some(line) => self.fitted(what, points.len(), &line),
+            Some(line) => self.fitted(what, places, &line),
             None => self.remarks.push(format!(
                 "{what}: no slope; it takes at least {PLACES_LEAST} different numbers of objects, and there are {}.",
-                points.len()
+                places
             )),
         }
         match control {
