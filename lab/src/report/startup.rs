@@ -77,7 +77,7 @@ struct Found {
 }
 
 /// What tells arms apart.
-type Key = (String, String, Option<u64>);
+type Key = (String, String, Option<u64>, String);
 
 fn key(exec: &Exec) -> Key {
     let named = || exec.arm.strip_prefix("n=")?.parse().ok();
@@ -85,6 +85,7 @@ fn key(exec: &Exec) -> Key {
         exec.arm.clone(),
         exec.dispatch.clone(),
         exec.n_objects.or_else(named),
+        exec.cache.clone(),
     )
 }
 
@@ -140,7 +141,7 @@ impl Startup {
 
 impl Arm {
     fn of(key: &Key, execs: &[&Exec]) -> Self {
-        let (arm, dispatch, objects) = key;
+        let (arm, dispatch, objects, cache) = key;
         let sound = || execs.iter().filter(|exec| exec.why.is_none());
         let times = (0..2).flat_map(|which| {
             let mut ns: Vec<u64> = sound().filter_map(|exec| exec.ns[which]).collect();
@@ -154,7 +155,10 @@ impl Arm {
         let faults = Summary::new(&mut faults).map(|faults| faults.median.to_string());
         Self {
             arm: arm.clone(),
-            dispatch: dispatch.clone(),
+            dispatch: match &**cache {
+                "cold" => format!("{dispatch}, cold"),
+                _ => dispatch.clone(),
+            },
             objects: objects.map_or_else(String::new, |objects| objects.to_string()),
             n: sound().count(),
             times: times.collect(),
@@ -163,31 +167,48 @@ impl Arm {
     }
 }
 
-/// Each arm against `a`.
+/// Each arm against `a`; cold ones never against warm ones.
 fn differences(groups: &[(Key, Vec<&Exec>)]) -> Vec<Difference> {
-    let Some((base, execs)) = groups.iter().find(|(key, _)| key.0 == BASE) else {
-        return Vec::new();
+    let bases = groups.iter().filter(|(key, _)| key.0 == BASE);
+    let of_base = |base| {
+        WHAT.into_iter()
+            .enumerate()
+            .map(move |(which, what)| (base, which, what))
     };
-    let mut found = Vec::new();
-    for (which, what) in WHAT.into_iter().enumerate() {
-        let base_ns: HashMap<u64, u64> = times(execs, which).collect();
-        let arms = groups
-            .iter()
-            .filter(|(key, _)| key != base && key.2.is_none());
-        let differences: Vec<(&Key, Found)> = arms
-            .filter_map(|(key, execs)| Some((key, Found::of(&base_ns, times(execs, which))?)))
-            .collect();
-        let null = differences
-            .iter()
-            .find(|(key, _)| key.0 == NULL)
-            .map(|(_, found)| *found);
-        found.extend(
-            differences
-                .iter()
-                .map(|(key, one)| Difference::of(&key.0, what, *one, null)),
-        );
-    }
+    bases
+        .flat_map(of_base)
+        .flat_map(|(base, which, what)| against(groups, base, which, what))
+        .collect()
+}
+
+/// All other arms with the same cache against one, in one of the times.
+fn against(
+    groups: &[(Key, Vec<&Exec>)],
+    (base, execs): &(Key, Vec<&Exec>),
+    which: usize,
+    what: &'static str,
+) -> Vec<Difference> {
+    let base_ns: HashMap<u64, u64> = times(execs, which).collect();
+    let alike = |key: &Key| key.0 != BASE && key.2.is_none() && key.3 == base.3;
+    let arms = groups.iter().filter(|(key, _)| alike(key));
+    let found: Vec<(&Key, Found)> = arms
+        .filter_map(|(key, execs)| Some((key, Found::of(&base_ns, times(execs, which))?)))
+        .collect();
+    let null = found
+        .iter()
+        .find(|(key, _)| key.0 == NULL)
+        .map(|(_, found)| *found);
+    let name = |key: &Key| {
+        if key.3 == "cold" {
+            format!("{}, cold", key.0)
+        } else {
+            key.0.clone()
+        }
+    };
     found
+        .iter()
+        .map(|(key, one)| Difference::of(key, name(key), what, *one, null))
+        .collect()
 }
 
 /// Rounds with the times of one arm.
@@ -233,8 +254,8 @@ impl Found {
 }
 
 impl Difference {
-    fn of(arm: &str, what: &'static str, found: Found, null: Option<Found>) -> Self {
-        let (verdict, class) = match (arm == NULL, found.is_resolved(null)) {
+    fn of(key: &Key, arm: String, what: &'static str, found: Found, null: Option<Found>) -> Self {
+        let (verdict, class) = match (key.0 == NULL, found.is_resolved(null)) {
             (true, _) => ("null", "unknown"),
             (_, true) => ("resolved", "some"),
             _ => ("unresolved", "unknown"),
@@ -243,7 +264,7 @@ impl Difference {
             .interval
             .map(|[low, high]| format!("[{low:+}, {high:+}]"));
         Self {
-            arm: arm.to_owned(),
+            arm,
             what,
             pairs: found.pairs,
             median: format!("{:+}", found.median),

@@ -165,8 +165,10 @@ pub struct Exec {
     pub round: u64,
     /// The arm.
     pub arm: String,
-    /// How it was reached, and whether its files were dropped before.
+    /// How it was reached.
     pub dispatch: String,
+    /// `warm`, or `cold` if its files were dropped before.
+    pub cache: String,
     /// Objects that are loaded.
     pub n_objects: Option<u64>,
     /// Until exec and until the end, ns.
@@ -352,10 +354,8 @@ impl Others {
         let exec = Exec {
             round: row.round,
             arm: row.arm.to_owned(),
-            dispatch: match row.cache {
-                "" | "warm" => row.dispatch.to_owned(),
-                cache => format!("{}, {cache}", row.dispatch),
-            },
+            dispatch: row.dispatch.to_owned(),
+            cache: row.cache.to_owned(),
             n_objects: row.n_objects,
             ns: [row.exec_ns, row.total_ns],
             minflt: row.minflt,
