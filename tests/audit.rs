@@ -143,6 +143,7 @@ fn prediction_and_result_agree_on_a_preforked_server() {
     for (worker, method, column) in [
         (workers[0], "proc", "proc_split_pages"),
         (workers[1], "vmread", "vmread_split_pages"),
+        (workers[2], "hybrid", "hybrid_split_pages"),
     ] {
         let predicted = get(&survey_total(worker), column);
         let private = kib(worker, "Private_Clean:") + kib(worker, "Private_Dirty:");
@@ -180,6 +181,17 @@ fn prediction_and_result_agree_on_a_preforked_server() {
             get(row, "readable_bytes")
         );
         assert_eq!((get(row, "target_minflt"), get(row, "vma_change")), (0, 0));
+        if method == "hybrid" {
+            let changes = [
+                "split_pages",
+                "faulted_in_pages",
+                "raced_pages",
+                "target_rss_kib",
+            ];
+            assert_eq!(changes.map(|column| get(row, column)), [0; 4], "{row:?}");
+        } else {
+            assert!(get(row, "faulted_in_pages") > 0, "{row:?}");
+        }
         assert_eq!(state(worker), 'T', "who was stopped stays stopped");
     }
 }
