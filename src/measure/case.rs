@@ -7,7 +7,7 @@ use super::pass::{TimedPass, timed, verifying};
 use super::plan::Case;
 use crate::emit::bench_row::NOT_APPLICABLE;
 use crate::emit::record::Status;
-use crate::fixture::{Arena, Fixture, FixtureError};
+use crate::fixture::{Arena, Exclusive, Fixture, FixtureError};
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
 use crate::reader::{AnyReader, End, Method, Pass, Target};
@@ -30,6 +30,8 @@ pub struct Bench {
     pub warm_passes: u64,
     /// Whether the child writes to each page at the end.
     pub first_write: bool,
+    /// The pages that the child makes its own before it is measured.
+    pub exclusive: Exclusive,
     /// What backs the arenas.
     pub backing: Backing,
     /// Whether this kernel charges each split to the reader as a fault of its own: with
@@ -148,7 +150,7 @@ impl Bench {
             measured.status = Status::Skipped(NOT_APPLICABLE);
             return Ok(measured);
         }
-        let ended = match Fixture::fork(arena, self.clock) {
+        let ended = match Fixture::fork_with(arena, self.clock, self.exclusive) {
             Ok(fixture) => self.measure(case, &fixture, arena, &mut measured),
             Err(error) => Err(Stop::Run(error)),
         };
@@ -173,7 +175,7 @@ impl Bench {
         let mut reader =
             AnyReader::open(case.method, &target).map_err(|error| failed(case.method, error))?;
         let mut observer = Observer::open(fixture, arena, &mut self.memory)?;
-        let before = observer.prove(self.backing, measured)?;
+        let before = observer.prove(self.backing, self.exclusive, measured)?;
 
         let segments = arena.segments();
         let buffer = self.buffer.bytes_mut();
@@ -280,9 +282,15 @@ impl<'o> Observer<'o> {
         })
     }
 
-    /// Proves the starting state: every page present in both and shared, the VMAs as
+    /// Proves the starting state: every page present in both and shared, or as
+    /// many not shared as the child has written to; the VMAs as
     /// they were cut, the backing as asked for.
-    fn prove(&mut self, backing: Backing, measured: &mut Measured) -> Result<Before, Stop> {
+    fn prove(
+        &mut self,
+        backing: Backing,
+        exclusive: Exclusive,
+        measured: &mut Measured,
+    ) -> Result<Before, Stop> {
         let segments = self.arena.segments();
         let (evidence, pages) = self
             .tables
@@ -293,8 +301,11 @@ impl<'o> Observer<'o> {
         if pages.absent > 0 {
             return Err(skip("not-all-pages-present"));
         }
-        if pages.unshared > 0 {
-            return Err(skip("not-all-pages-shared"));
+        if pages.unshared != exclusive.count(self.arena.pages(), self.arena.page_bytes()) {
+            return Err(skip(match exclusive {
+                Exclusive::None => "not-all-pages-shared",
+                _ => "not-as-many-pages-shared-as-asked",
+            }));
         }
         let before = Before {
             target: self.usage_of(Process::Id(self.fixture.child().pid()))?,
