@@ -184,17 +184,18 @@ impl Bench {
         };
         pass(self.rehearsal.segments(), buffer);
         let cold = pass(segments, buffer);
+        let wanted = segments.shape().readable_bytes() as u64;
         let cold_is_sound = cold.is_sound(segments, buffer);
 
         measured.cold = Some(cold);
         observer.compare(&before, measured)?;
-        outcome(case.method, &cold, cold_is_sound)?;
+        outcome(case.method, &cold, wanted, cold_is_sound)?;
         if self.faults_are_charged {
             agree(measured)?;
         }
         for _ in 0..self.warm_passes {
             let warm = pass(segments, buffer);
-            outcome(case.method, &warm, warm.is_sound(segments, buffer))?;
+            outcome(case.method, &warm, wanted, warm.is_sound(segments, buffer))?;
             measured.warm.add(&warm);
         }
         // A page a call is enough for checking, however small the timed blocks were.
@@ -226,8 +227,12 @@ fn agree(measured: &Measured) -> Result<(), Stop> {
     }
 }
 
-fn outcome(method: Method, timed: &TimedPass, is_sound: bool) -> Result<(), Stop> {
+fn outcome(method: Method, timed: &TimedPass, wanted: u64, is_sound: bool) -> Result<(), Stop> {
     ended(method, &timed.pass)?;
+    // Pages that a careful reader left alone.
+    if timed.pass.bytes < wanted {
+        return Err(Stop::Status(Status::Short(timed.pass.bytes)));
+    }
     match (is_sound, timed.ns) {
         (false, _) => Err(skip("wrong-bytes")),
         (true, 0) => Err(skip("clock-gave-no-time")),
