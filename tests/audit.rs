@@ -297,15 +297,6 @@ fn what_was_stopped_goes_on() {
     assert_eq!(stream.notes["target_stopped"], "yes");
     until("it goes on", || state(&pid) == 'S');
     assert_eq!(audit(&pid).notes["target_stopped"], "no");
-    // The tool being stopped itself would leave it so: that is not to be had meanwhile.
-    let mut audit = slow(target.pid(), "--stop --method proc");
-    until("stopped", || state(&pid) == 'T');
-    signal(&audit.id().to_string(), "TSTP");
-    sleep(Duration::from_millis(50));
-    assert_ne!(state(&audit.id().to_string()), 'T');
-    signal(&audit.id().to_string(), "TERM");
-    audit.wait().unwrap();
-    until("it goes on", || state(&pid) == 'S');
 }
 
 /// A mapping that goes on behind the end of its file: what is there is read, the rest is

@@ -25,7 +25,7 @@ pub mod clock;
 pub mod cpu;
 pub mod errno;
 pub mod file;
-pub mod hold;
+pub mod halt;
 pub mod process;
 pub mod ptrace;
 pub mod region;

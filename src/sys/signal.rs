@@ -2,13 +2,13 @@
 //! EPIPE, a file that may not grow EFBIG.
 //!
 //! Ending there is safe at any point: a row leaves in one write(2), so none is cut; a
-//! child is killed when its parent dies (PR_SET_PDEATHSIG); a process that is held goes on
-//! ([`hold`]); there is nothing else to undo. A flag that is looked at between cases would let a long pass, or a full pipe,
+//! child is killed when its parent dies (PR_SET_PDEATHSIG); there is nothing else to
+//! undo. A flag that is looked at between cases would let a long pass, or a full pipe,
 //! keep the program alive.
 
 use super::arch::{nr, syscall6};
 use super::process::exit;
-use super::{Errno, check, hold, stdio};
+use super::{Errno, check, stdio};
 use crate::text::Text;
 
 /// `struct sigaction` as the kernel takes it, the same on both CPUs
@@ -31,7 +31,6 @@ const SIG_IGN: usize = 1;
 const SA_RESTORER: usize = 0x0400_0000;
 
 extern "C" fn stop(signal: i32) {
-    hold::let_go();
     let mut line = Text::new();
     line.add("\ncowitness: error: stopped by signal ");
     line.signed(signal.into()).add("\n");
@@ -58,55 +57,6 @@ pub fn install() -> Result<(), Errno> {
         .try_for_each(|(signal, handler)| set(signal, handler))
 }
 
-/// Signals with numbers from 1 to this may end a process (signal(7)).
-const SIGNAL_MAX: usize = 64;
-const SIGTSTP: usize = 20;
-const SIGTTIN: usize = 21;
-const SIGTTOU: usize = 22;
-/// SIGKILL and SIGSTOP cannot be handled; SIGCHLD, SIGCONT, SIGURG and SIGWINCH do no harm;
-/// SIGPIPE and SIGXFSZ are ignored already.
-const LEFT_ALONE: [usize; 8] = [9, SIGPIPE, SIGCHLD, 18, 19, 23, SIGXFSZ, 28];
-
-/// For as long as a process is held: whatever would end this one lets that one go first, and
-/// what would only stop this one is ignored.
-///
-/// # Errors
-/// As [`install`].
-pub(super) fn handle_every_ending() -> Result<(), Errno> {
-    for signal in (1..=SIGNAL_MAX).filter(|signal| !LEFT_ALONE.contains(signal)) {
-        let handler = match signal {
-            SIGTSTP | SIGTTIN | SIGTTOU => SIG_IGN,
-            _ => stop as *const () as usize,
-        };
-        set(signal, handler)?;
-    }
-    Ok(())
-}
-
-extern "C" fn release(_signal: i32) {
-    hold::let_go();
-    exit(0)
-}
-
-/// For the guard of a held process: SIGINT, SIGTERM and the like let that one go, without a
-/// word.
-///
-/// # Errors
-/// As [`install`].
-pub(super) fn end_quietly() -> Result<(), Errno> {
-    const SIGHUP: usize = 1;
-    const SIGQUIT: usize = 3;
-    [SIGHUP, SIGINT, SIGQUIT, SIGTERM]
-        .into_iter()
-        .try_for_each(|signal| set(signal, release as *const () as usize))
-}
-
-/// Waits for a signal. ppoll(2) of nothing.
-pub(super) fn wait() {
-    // EINTR is how it ends.
-    let _ = rustix::event::poll(&mut [], None);
-}
-
 /// Sleeps for so many milliseconds, or until a signal comes.
 pub fn sleep_ms(milliseconds: u32) {
     let time = rustix::event::Timespec {
@@ -123,6 +73,18 @@ pub fn sleep_ms(milliseconds: u32) {
 pub fn restore_defaults() -> Result<(), Errno> {
     set(SIGINT, SIG_DFL)?;
     set(SIGTERM, SIG_DFL)
+}
+
+/// For a helper that must outlive us: what ends us from the keyboard does not end it.
+///
+/// # Errors
+/// As [`install`].
+pub(super) fn ignore_stopping() -> Result<(), Errno> {
+    const SIGHUP: usize = 1;
+    const SIGQUIT: usize = 3;
+    [SIGHUP, SIGINT, SIGQUIT, SIGTERM]
+        .into_iter()
+        .try_for_each(|signal| set(signal, SIG_IGN))
 }
 
 fn set(signal: usize, handler: usize) -> Result<(), Errno> {

@@ -115,10 +115,9 @@ impl Run<'_> {
     }
 
     fn read_all(&mut self, method: Method, tally: &mut Tally) -> Result<Result<(), Ended>, Error> {
-        let mut reader = match AnyReader::open(
-            method,
-            &Target::process(self.pid, self.common.page_bytes as usize),
-        ) {
+        let mut target = Target::process(self.pid, self.common.page_bytes as usize);
+        target.manners.one_walk = true;
+        let mut reader = match AnyReader::open(method, &target) {
             Ok(reader) => reader,
             Err(Errno::NOENT | Errno::SRCH) => return Ok(Err(Ended::Gone)),
             Err(errno) => return Ok(Err(Ended::Refused(errno))),
