@@ -269,7 +269,14 @@ fn place(differences: &mut [Difference]) -> ([String; 2], String) {
             (one.low, one.high) = (at(low), at(high));
         }
     }
-    ([least, most].map(|end| format!("{end:+}")), at(0))
+    let label = |end: i128| {
+        if end == 0 {
+            "0".to_owned()
+        } else {
+            format!("{end:+}")
+        }
+    };
+    ([least, most].map(label), at(0))
 }
 
 fn said(differences: &[Difference], slope: Option<&Slope>) -> String {
