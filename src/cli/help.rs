@@ -1,7 +1,7 @@
 //! Help texts, laid out from the tables of options.
 
 use super::{
-    COMMANDS, CommandSpec, HasCommon, OptionWord, Topic, bench, common_options, env, probe,
+    COMMANDS, CommandSpec, HasCommon, OptionWord, Topic, bench, common_options, env, memmap, probe,
     selftest, survey, usage_line,
 };
 use crate::sys::Errno;
@@ -16,6 +16,7 @@ pub(super) fn print(topic: Topic, out: Output) -> Result<(), Errno> {
         Topic::Program => program(out),
         Topic::Bench => command(&bench::SPEC, topic, out),
         Topic::Env => command(&env::SPEC, topic, out),
+        Topic::Memmap => command(&memmap::SPEC, topic, out),
         Topic::Probe => command(&probe::SPEC, topic, out),
         Topic::Selftest => command(&selftest::SPEC, topic, out),
         Topic::Survey => command(&survey::SPEC, topic, out),

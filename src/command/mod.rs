@@ -3,8 +3,10 @@
 
 pub mod bench;
 pub mod env;
+pub mod memmap;
 pub mod probe;
 mod progress;
+mod room;
 pub mod selftest;
 pub mod survey;
 
