@@ -7,7 +7,7 @@ use crate::command;
 use crate::error::Error;
 use crate::init;
 use crate::sys::auxv::Auxv;
-use crate::sys::{cpu, signal, stdio};
+use crate::sys::{cpu, doomed, signal, stdio};
 use crate::text::{Full, Text};
 use crate::{TARGET, VERSION};
 use core::ffi::CStr;
@@ -157,6 +157,7 @@ fn print_version() -> Result<(), Error> {
 /// One line for a panic; called by the entry code's handler. The first process then ends
 /// the machine: if it died, the kernel would panic.
 pub fn report_panic(location: Option<&Location<'_>>) {
+    doomed::remove();
     let mut line = Text::new();
     line.add("cowitness: error: a defect of cowitness: panic");
     if let Some(at) = location {

@@ -83,7 +83,11 @@ impl Error {
             Self::Said => return,
             Self::Usage(usage) if memmap::is_terse(usage) => {}
             _ => {
-                line.add("cowitness: error: ");
+                line.add(match self {
+                    Self::Usage(usage) if usage.topic == Topic::Memmap => "memmap",
+                    _ => "cowitness",
+                });
+                line.add(": error: ");
                 self.describe(&mut line);
                 line.add("\n");
             }

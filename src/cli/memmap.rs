@@ -129,7 +129,7 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
     examples: &[
         (
             "cowitness memmap --mode heap",
-            "64 MiB: 16,385 faults with pages of 4 KiB, 33 with huge pages",
+            "64 MiB and a header: 16,385 faults with pages of 4 KiB and no huge ones",
         ),
         (
             "cowitness memmap --mode mmap-file /usr/bin/qemu-system-x86_64",
@@ -276,7 +276,7 @@ pub(super) fn parse(
         let value = match word.value {
             "" => b"",
             kind => words.next().map(CStr::to_bytes).ok_or(fail(
-                name,
+                b"",
                 word.name,
                 Problem::MissingValue(kind),
             ))?,

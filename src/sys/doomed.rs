@@ -81,8 +81,9 @@ impl Drop for Doomed {
     }
 }
 
-/// Removes the file, if there is one. May be called by the handler of a signal.
-pub(super) fn remove() {
+/// Removes the file, if there is one, where nothing is dropped any more: after a panic, in
+/// the handler of a signal.
+pub fn remove() {
     const AT_FDCWD: usize = (-100isize).cast_unsigned();
     if !ARMED.load(Ordering::Acquire) {
         return;

@@ -28,6 +28,7 @@ pub(super) struct Force {
 }
 
 impl Force {
+    #[inline(never)]
     pub(super) fn now(subject: &Subject<'_>) -> Self {
         let mut sizes = Text::new();
         // From 8 KiB to 1 GiB, as far as there are such files (Linux 6.8).
@@ -51,6 +52,7 @@ impl Force {
     }
 
     /// In one line.
+    #[inline(never)]
     pub(super) fn say(&self, out: Output) -> Result<(), Error> {
         let mut line = Text::new();
         line.add("memmap: in force: thp=");

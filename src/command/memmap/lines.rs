@@ -14,6 +14,7 @@ use crate::text::{Full, Text};
 type Done<'p> = Result<(), Problem<'p>>;
 
 /// What is known before anything is touched.
+#[inline(never)]
 pub(super) fn head(subject: &Subject<'_>) -> Done<'static> {
     let mut line = Text::new();
     line.add("memmap: mode=").add(subject.mode.name());
@@ -34,6 +35,7 @@ pub(super) fn head(subject: &Subject<'_>) -> Done<'static> {
 }
 
 /// What touching has shown.
+#[inline(never)]
 pub(super) fn body<'p>(subject: &Subject<'p>, options: &Options, measured: &Measured) -> Done<'p> {
     if subject.mode == Mode::FaultWalk {
         steps(subject, measured)?;
@@ -84,6 +86,7 @@ fn excerpt<'p>(subject: &Subject<'_>, vma: &[u8]) -> Done<'p> {
 
 /// What advice was given, and what came of it: of touching if it was given before, else of
 /// the advice itself and of touching again.
+#[inline(never)]
 fn advice(options: &Options, measured: &Measured) -> Done<'static> {
     let Some(advised) = options.advised else {
         return Ok(());
@@ -135,6 +138,7 @@ fn report(when: &str, figures: &Figures) -> Done<'static> {
     send(&mut line)
 }
 
+#[inline(never)]
 fn overcommit(before: &Figures, after: &Figures) -> Done<'static> {
     let (Some(before), Some(after)) = (&before.report, &after.report) else {
         return Ok(());

@@ -15,6 +15,7 @@ const TMPDIR: &[u8] = b"TMPDIR=";
 
 impl Path {
     /// FILE, or where the walk file will be: in `$TMPDIR` if that is set, else in /tmp.
+    #[inline(never)]
     pub(super) fn of(
         options: &Options,
         variable: &dyn Fn(usize) -> Option<&'static CStr>,

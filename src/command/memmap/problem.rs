@@ -18,6 +18,8 @@ pub(super) enum Problem<'p> {
     Advice(&'static str, Errno),
     /// The stack cannot grow by so many MiB; RLIMIT_STACK in KiB, if there is one.
     Stack(usize, Option<u64>),
+    /// The kernel does not promise the memory.
+    Refused(&'static str, Errno),
     /// MiB needed and available.
     NoMemory(u64, u64),
     /// What ends other commands, too.
@@ -48,6 +50,7 @@ const REMEDIES: [(Errno, &str); 6] = [
 
 impl Problem<'_> {
     /// Writes the line. If it cannot be said, the exit status still tells.
+    #[inline(never)]
     pub(super) fn say(&self, out: Output) {
         let mut rest = Text::new();
         let file = match *self {
@@ -86,16 +89,18 @@ impl Problem<'_> {
             }
             Self::Stack(mib, limit) => {
                 line.add("the stack cannot grow by ").number(mib as u64);
+                line.add(" MiB: RLIMIT_STACK (ulimit -s) is ");
                 match limit {
-                    Some(kib) => line
-                        .add(" MiB: RLIMIT_STACK is ")
-                        .number(kib)
-                        .add(" KiB; raise it (ulimit -s) or lower --mb"),
-                    None => line.add(
-                        " MiB, though RLIMIT_STACK is unlimited: see RLIMIT_AS (ulimit -v) and \
-                         vm.overcommit_memory, or lower --mb",
-                    ),
+                    Some(kib) => line.number(kib).add(" KiB"),
+                    None => line.add("unlimited"),
                 };
+                line.add("; RLIMIT_AS (ulimit -v) and vm.overcommit_memory limit it, too; ");
+                line.add("raise what is too low or lower --mb");
+            }
+            Self::Refused(doing, errno) => {
+                line.add("cannot ").add(doing).add(": ");
+                line.add(errno::name_or_unknown(errno));
+                line.add(": see ulimit -v, ulimit -d and vm.overcommit_memory, or lower --mb");
             }
             Self::Other(error) => error.describe(line),
             Self::File(..) | Self::Kernel(..) => {}
@@ -107,6 +112,7 @@ impl Problem<'_> {
         match *self {
             Self::Kernel(_, errno)
             | Self::Advice(_, errno)
+            | Self::Refused(_, errno)
             | Self::Other(Error::Kernel(_, errno) | Error::Output(errno)) => Some(errno),
             _ => None,
         }

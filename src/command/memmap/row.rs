@@ -16,6 +16,7 @@ use crate::sys::stdio::stdout;
 use crate::sys::{Clock, cpu, errno};
 
 /// Writes the stream; also if nothing was measured.
+#[inline(never)]
 pub(super) fn write<'p>(
     subject: &Subject<'p>,
     options: &Options,
@@ -53,6 +54,7 @@ fn failed(problem: &Problem<'_>) -> Status<'static> {
 }
 
 /// What is known without measuring.
+#[inline(never)]
 fn row<'r>(
     subject: &Subject<'_>,
     options: &Options,
@@ -97,6 +99,7 @@ fn row<'r>(
     }
 }
 
+#[inline(never)]
 fn fill(row: &mut MemmapRow<'_>, measured: &Measured) {
     let faults = measured.faults();
     row.vmas = Some(measured.vmas.count);

@@ -41,6 +41,7 @@ enum File {
 
 impl<'p> Subject<'p> {
     /// Looks that there is room, opens or writes the file.
+    #[inline(never)]
     pub(super) fn prepare(
         options: &Options,
         path: &'p Path,
@@ -127,7 +128,7 @@ impl<'p> Subject<'p> {
         match (self.mode, self.brk) {
             (Mode::Stack, _) => Ok(Promise::stack(self.bytes >> 20, self.page_bytes)),
             (Mode::Heap, true) => Promise::program_break(bytes, self.page_bytes)
-                .map_err(|errno| Error::Kernel("grow the program break", errno).into()),
+                .map_err(|errno| Problem::Refused("grow the program break", errno)),
             _ => self.mapped(bytes),
         }
     }
@@ -137,7 +138,7 @@ impl<'p> Subject<'p> {
             Some(file) => Promise::file(file, bytes, self.page_bytes)
                 .map_err(|errno| Problem::Kernel(self.path.bytes(), errno)),
             None => Promise::anonymous(bytes, self.page_bytes)
-                .map_err(|errno| Error::Kernel("map anonymous memory", errno).into()),
+                .map_err(|errno| Problem::Refused("map anonymous memory", errno)),
         }
     }
 
