@@ -132,7 +132,7 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             "64 MiB and a header: 16,385 faults with pages of 4 KiB and no huge ones",
         ),
         (
-            "cowitness memmap --mode mmap-file /usr/bin/qemu-system-x86_64",
+            "cowitness memmap --mode mmap-file /bin/bash",
             "a file in the page cache: one fault for 16 pages",
         ),
         (

@@ -196,6 +196,7 @@ unsafe fn read_each(at: *const u8, len: usize, page_bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fd::AsFd;
     use std::string::String;
     use std::vec::Vec;
 
@@ -226,8 +227,8 @@ mod tests {
 
     #[test]
     fn a_file_is_read_not_written() {
-        let file = std::fs::File::open("/proc/self/exe").unwrap();
-        let mut promise = Promise::file(std::os::fd::AsFd::as_fd(&file), 3 * PAGE, PAGE).unwrap();
+        let file = crate::sys::file::open(c"/proc/self/exe").unwrap();
+        let mut promise = Promise::file(file.as_fd(), 3 * PAGE, PAGE).unwrap();
         promise.touch(0..3 * PAGE);
         let lines = mapped(&promise.range());
         assert!(lines.len() == 1 && lines[0].contains(" r--p "), "{lines:?}");

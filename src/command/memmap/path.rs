@@ -67,7 +67,7 @@ mod tests {
         };
         let path = Path::of(&options, &|index| environment.get(index).copied());
         let path = std::string::String::from_utf8_lossy(path.ok().unwrap().bytes()).into_owned();
-        path.replace(&std::process::id().to_string(), "PID")
+        path.replace(&std::format!("{}", std::process::id()), "PID")
     }
 
     #[test]
