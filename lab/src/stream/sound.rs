@@ -1,8 +1,12 @@
 //! Rows that contradict themselves: no program wrote them, whatever their checksum says.
 
 use cowitness::emit::bench_row::BenchRow;
+use cowitness::emit::memmap_row::MemmapRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Status;
+use cowitness::emit::sharing_row::{SharingFitRow, SharingRow};
+use cowitness::emit::sizes_row::SizesRow;
+use cowitness::emit::startup_row::StartupRow;
 use cowitness::emit::survey_row::SurveyRow;
 
 /// The method of the rows of `probe` that read nothing.
@@ -51,11 +55,104 @@ impl Sound for ProbeRow<'_> {
     }
 }
 
-/// It predicts: no column bounds another.
 impl Sound for SurveyRow<'_> {
     fn contradiction(&self) -> Option<String> {
-        None
+        let present = self.present_pages;
+        let among = [
+            ("exclusive", self.exclusive_pages),
+            ("shared anonymous", self.shared_anon_pages),
+            ("file", self.file_pages),
+            ("to be split by proc", self.proc_split_pages),
+            ("to be split by vmread", self.vmread_split_pages),
+            ("to be split by hybrid", self.hybrid_split_pages),
+        ];
+        let mut among = among.into_iter();
+        among.find_map(|(what, pages)| exceeds(pages, what, present, "pages present"))
     }
+}
+
+impl Sound for MemmapRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        let Self {
+            bytes,
+            pages,
+            page_bytes,
+            ..
+        } = *self;
+        if page_bytes == 0 {
+            return Some("pages of 0 bytes".to_owned());
+        }
+        let wanted = bytes.div_ceil(page_bytes);
+        (pages != wanted).then(|| format!("{bytes} bytes are {wanted} pages, not {pages}"))
+    }
+}
+
+impl Sound for SharingRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        let Self { idx, n, rep, .. } = *self;
+        if rep == 0 || !(1..=n).contains(&idx) {
+            return Some(format!("process {idx} of {n} in repetition {rep}"));
+        }
+        let private = self.Private_Clean.zip(self.Private_Dirty);
+        let private = private.map(|(clean, dirty)| clean.saturating_add(dirty));
+        let pss = exceeds(self.Pss, "KiB of PSS", self.Rss, "of RSS");
+        pss.or_else(|| exceeds(private, "private KiB", self.Rss, "of RSS"))
+    }
+}
+
+impl Sound for SharingFitRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        let out = self.r2.filter(|r2| !(0..=1000).contains(&r2.0));
+        out.map(|r2| format!("a share of {}/1000 of the variance", r2.0))
+    }
+}
+
+impl Sound for StartupRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        if self.round == 0 || self.position == 0 {
+            return Some(format!("place {} of round {}", self.position, self.round));
+        }
+        exceeds(self.exec_ns, "ns until exec", self.total_ns, "in all")
+    }
+}
+
+impl Sound for SizesRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        let parts = [
+            (
+                "distinct objects",
+                Some(self.distinct_objects),
+                Some(self.objects),
+                "objects",
+            ),
+            (
+                "distinct bytes",
+                Some(self.distinct_bytes),
+                Some(self.bytes_private),
+                "bytes",
+            ),
+            (
+                "distinct chunks",
+                self.distinct_chunks,
+                self.chunks,
+                "chunks",
+            ),
+            (
+                "bytes of index",
+                self.index_bytes,
+                self.bytes_chunks,
+                "bytes of chunks",
+            ),
+        ];
+        let mut parts = parts.into_iter();
+        parts.find_map(|(what, part, whole, of)| exceeds(part, what, whole, of))
+    }
+}
+
+/// `12 distinct chunks of 7 chunks`, if a part is larger than its whole.
+fn exceeds(part: Option<u64>, what: &str, whole: Option<u64>, of: &str) -> Option<String> {
+    let (part, whole) = part.zip(whole)?;
+    (part > whole).then(|| format!("{part} {what} of {whole} {of}"))
 }
 
 fn too_many(tracked: Option<u64>, split: Option<u64>) -> Option<String> {
