@@ -113,9 +113,13 @@ fn huge_by_default() -> bool {
             .any(|size| is(&size.path().join("enabled")))
 }
 
-/// VmRSS is counted per CPU and added up in batches before Linux 6.16: it may lag by 64
-/// pages for each CPU (include/linux/mm_types_task.h, lib/percpu_counter.c).
+/// How far VmRSS may lag: up to Linux 6.1 by 64 faults, each of which may have mapped 16
+/// pages (mm/memory.c, SPLIT_RSS_COUNTING); later by a batch for each CPU, twice their
+/// number or 32 (lib/percpu_counter.c).
 fn slack_kib() -> u64 {
+    if common::kernel() < (6, 2) {
+        return 64 * 16 * page_bytes() / 1024;
+    }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     64 * cpus.max(4) * page_bytes() / 1024
 }

@@ -18,8 +18,8 @@ const LINE_BYTES: usize = 20 << 10;
 /// Of the whole process, and what the machine has promised.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Figures {
-    /// VmRSS. Before Linux 6.16 or so it is kept per CPU and added up in batches: it may be
-    /// some hundred KiB behind (fs/proc/task_mmu.c, mm/memory.c).
+    /// VmRSS. May lag: up to Linux 6.1 a task adds its share in batches of 64 faults
+    /// (SPLIT_RSS_COUNTING, mm/memory.c), later ones keep it per CPU (lib/percpu_counter.c).
     pub(super) rss_kib: u64,
     /// The rest, if it was asked for.
     pub(super) report: Option<Report>,
