@@ -723,7 +723,11 @@ fn walk_file(folder: &Path) -> PathBuf {
 
 #[test]
 fn signals_remove_the_walk_file() {
-    for (name, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1), ("-QUIT", 3)] {
+    let signals = [("-INT", 2), ("-TERM", 15), ("-HUP", 1), ("-QUIT", 3)];
+    for (name, number) in signals
+        .into_iter()
+        .chain([("-USR1", 10), ("-ALRM", 14), ("-XCPU", 24)])
+    {
         let folder = Folder::new();
         let mut running = Running::walk(&folder.0, "true");
         let path = walk_file(&folder.0);
@@ -829,6 +833,80 @@ fn quiet_says_nothing_on_standard_error() {
             && note.ends_with(" write=none\n"),
         "{note}"
     );
+}
+
+/// A frame on a stack that was used before is paid for again.
+#[test]
+fn a_second_stack_costs_what_the_first_did() {
+    let one = "memmap --mode stack --csv -q";
+    let text = stdout(&run(&format!("{one} then {one} then {one}")));
+    let counts: Vec<u64> = text
+        .split("#cowitness 1\n")
+        .skip(1)
+        .map(|stream| {
+            whole_stream(&format!("#cowitness 1\n{stream}"))
+                .rows
+                .remove(0)
+        })
+        .map(|row| number(&row, "minor_faults").unwrap().unsigned_abs())
+        .collect();
+    let pages = (4 << 20) / page_bytes();
+    assert_eq!(counts.len(), 3);
+    for count in counts {
+        if huge_by_default() {
+            eprintln!("skipped: a stack that has room may have huge pages");
+            assert!(count > 0);
+        } else {
+            assert!((pages - 2..=pages + 3).contains(&count), "{count}");
+        }
+    }
+}
+
+/// Huge pages that a parent has taken away are not in force.
+#[test]
+fn huge_pages_switched_off_by_prctl_are_named() {
+    const OFF: &str = "import ctypes, os, sys\n\
+        ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)\n\
+        os.execv(sys.argv[1], sys.argv[1:])";
+    let output = Command::new("python3")
+        .args([
+            "-c",
+            OFF,
+            BINARY,
+            "memmap",
+            "--mode",
+            "mmap-anon",
+            "--mb",
+            "4",
+            "--csv",
+        ])
+        .output()
+        .unwrap();
+    let rows = whole_stream(&stdout(&output)).rows;
+    if !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        eprintln!("skipped: no huge pages here");
+        return;
+    }
+    assert_eq!(rows[0]["thp"], "off-by-prctl");
+    assert_eq!(rows[0]["anon_huge_kib"], "0");
+    assert!(stderr(&output).contains("memmap: in force: thp=off-by-prctl"));
+}
+
+/// A folder's name cannot add lines.
+#[test]
+fn control_characters_of_a_path_become_question_marks() {
+    let folder = Folder::new();
+    let odd = folder.0.join("a\nb\x1b[31m ü");
+    fs::create_dir(&odd).unwrap();
+    let text = stdout(&shell("true", "--mode fault-walk --mb 1", &odd));
+    let line = text.lines().nth(1).unwrap();
+    assert!(line.contains("/a?b?[31m ü/memmap-walk-"), "{line}");
+    let missing = shell("true", "--mode fault-walk --mb 1", &odd.join("c"));
+    assert!(
+        stderr(&missing).contains("/a?b?[31m ü/c/memmap-walk-"),
+        "{missing:?}"
+    );
+    assert_eq!(stderr(&missing).lines().count(), 1);
 }
 
 /// One row each, with `then` between commands, and a mode of each kind.

@@ -38,7 +38,8 @@ record! {
         anon_huge_kib: Option<u64>,
         /// VmRSS after the advice that is given after touching (`dontneed`, `free`).
         advised_rss_kib: Option<u64>,
-        /// The mode of transparent huge pages in force; empty if the kernel has none.
+        /// The mode of transparent huge pages in force, or `off-by-prctl`; empty if the kernel
+        /// has none.
         thp: &'a str,
         /// Bytes around a file fault that are mapped with it; empty if it is not shown.
         fault_around_bytes: Option<u64>,

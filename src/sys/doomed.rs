@@ -29,7 +29,7 @@ pub struct Doomed(OwnedFd);
 
 impl Doomed {
     /// Makes a file that was not there, for this user only, and opens it for reading and
-    /// writing. SIGHUP, SIGINT, SIGQUIT and SIGTERM remove it from then on. One at a time.
+    /// writing. Signals that end the program remove it from then on, SIGKILL excepted. One at a time.
     ///
     /// # Errors
     /// As open(2): `EEXIST`, `ENOENT`, `EACCES`, `EROFS`, `ENOSPC`; `EBUSY` if there is one
@@ -44,7 +44,7 @@ impl Doomed {
         kept.get_mut(..bytes.len())
             .ok_or(Errno::NAMETOOLONG)?
             .copy_from_slice(bytes);
-        signal::stop_on_hangup()?;
+        signal::stop_on_others()?;
         // A signal between making it and arming would leave it behind.
         let held = signal::hold()?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;

@@ -153,8 +153,10 @@ impl Drop for Promise {
             Source::Break(before) => {
                 set_break(before);
             }
-            // Calls will use it again.
-            Source::Stack(_) => {}
+            // Calls will use it again, and another frame would find it paid for. If it
+            // cannot be given back, it was none.
+            Source::Stack(_) if self.range.is_empty() => {}
+            Source::Stack(_) => drop(self.advise(Advice::LinuxDontNeed)),
         }
     }
 }

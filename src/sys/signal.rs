@@ -25,9 +25,13 @@ const SIGHUP: usize = 1;
 const SIGINT: usize = 2;
 const SIGQUIT: usize = 3;
 const SIGBUS: usize = 7;
+const SIGUSR1: usize = 10;
+const SIGUSR2: usize = 12;
 const SIGPIPE: usize = 13;
+const SIGALRM: usize = 14;
 const SIGTERM: usize = 15;
 const SIGCHLD: usize = 17;
+const SIGXCPU: usize = 24;
 const SIGXFSZ: usize = 25;
 const SIG_DFL: usize = 0;
 const SIG_IGN: usize = 1;
@@ -78,13 +82,16 @@ pub fn report_bus_errors() -> Result<(), Errno> {
     set(SIGBUS, unreadable as *const () as usize)
 }
 
-/// SIGHUP and SIGQUIT end the program like SIGINT, unless they are ignored (nohup(1)).
+/// What else people and limits end a program with.
+const OTHERS: [usize; 6] = [SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU];
+
+/// Other signals end the program like SIGINT, unless they are ignored (nohup(1)).
 ///
 /// # Errors
 /// As [`install`].
-pub(super) fn stop_on_hangup() -> Result<(), Errno> {
+pub(super) fn stop_on_others() -> Result<(), Errno> {
     let stop = stop as *const () as usize;
-    for signal in [SIGHUP, SIGQUIT] {
+    for signal in OTHERS {
         if current(signal)? != SIG_IGN {
             set(signal, stop)?;
         }
@@ -100,8 +107,9 @@ pub(super) struct Held(u64);
 /// # Errors
 /// None that the man page names for these arguments.
 pub(super) fn hold() -> Result<Held, Errno> {
-    let bits = [SIGHUP, SIGINT, SIGQUIT, SIGTERM].map(|signal| 1 << (signal - 1));
-    mask(SIG_BLOCK, bits.into_iter().sum()).map(Held)
+    let handled = [SIGINT, SIGTERM].into_iter().chain(OTHERS);
+    let bits = handled.fold(0, |bits, signal| bits | 1 << (signal - 1));
+    mask(SIG_BLOCK, bits).map(Held)
 }
 
 impl Drop for Held {

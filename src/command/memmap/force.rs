@@ -5,7 +5,8 @@ use super::subject::{CHUNK_BYTES, Subject};
 use crate::cli::memmap::Mode;
 use crate::error::Error;
 use crate::proc::choice::selected;
-use crate::sys::file::read_whole;
+use crate::proc::status::field;
+use crate::sys::file::{Process, read_proc, read_whole};
 use crate::sys::stdio::Output;
 use crate::sys::{Errno, errno};
 use crate::text::{Full, Text};
@@ -43,7 +44,13 @@ impl Force {
         }
         let walked = subject.mode == Mode::FaultWalk;
         Self {
-            thp: choice(Text::new().add("enabled")),
+            thp: if is_off_here() {
+                let mut off = Text::new();
+                off.add(OFF_HERE);
+                off
+            } else {
+                choice(Text::new().add("enabled"))
+            },
             sizes,
             huge_bytes: read_number(c"/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"),
             fault_around_bytes: read_number(FAULT_AROUND),
@@ -79,6 +86,16 @@ impl Force {
         let line = line.add("\n").read().map_err(|Full| Error::TooLong)?;
         out.write_all(line.as_bytes()).map_err(Error::Output)
     }
+}
+
+/// Instead of the machine's mode: this process gets no huge pages, prctl(2)
+/// PR_SET_THP_DISABLE, which is inherited.
+const OFF_HERE: &str = "off-by-prctl";
+
+fn is_off_here() -> bool {
+    let mut buffer = [0; 4096];
+    let status = read_proc(Process::Myself, "status", &mut buffer).unwrap_or_default();
+    field(status, b"THP_enabled") == Some(b"0")
 }
 
 /// The choice in force of a file of transparent huge pages; empty if there is none.

@@ -25,12 +25,10 @@ pub(super) fn head(subject: &Subject<'_>) -> Done<'static> {
         return Ok(());
     }
     let out = stdout();
-    let parts = [
-        &b"memmap: walk file="[..],
-        subject.path.bytes(),
-        b" steps=8\n",
-    ];
-    let written = parts.iter().try_for_each(|part| put(out, part));
+    let written = out
+        .write_all(b"memmap: walk file=")
+        .and_then(|()| put(out, subject.path.bytes()))
+        .and_then(|()| out.write_all(b" steps=8\n"));
     written.map_err(|errno| Error::Output(errno).into())
 }
 
@@ -176,12 +174,12 @@ fn send(line: &mut Text) -> Done<'static> {
     written.map_err(|errno| Error::Output(errno).into())
 }
 
-/// Writes what a person or the kernel chose; a control character becomes `?`, so that it
+/// Writes what a person chose; a control character becomes `?`, so that it
 /// stays one line and leaves a terminal alone.
 pub(super) fn put(out: Output, bytes: &[u8]) -> Result<(), Errno> {
     for part in bytes.chunk_by(|a, b| a.is_ascii_control() == b.is_ascii_control()) {
         match part {
-            [control, ..] if control.is_ascii_control() && *control != b'\n' => {
+            [control, ..] if control.is_ascii_control() => {
                 part.iter().try_for_each(|_| out.write_all(b"?"))?;
             }
             _ => out.write_all(part)?,
