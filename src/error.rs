@@ -1,6 +1,6 @@
 //! Everything that ends a run early, with its exit status and its one line.
 
-use crate::cli::{COMMANDS, Problem, Topic, UsageError, usage_line};
+use crate::cli::{COMMANDS, Problem, Topic, UsageError, memmap, usage_line};
 use crate::fixture::FixtureError;
 use crate::sys::stdio::Output;
 use crate::sys::{Errno, errno};
@@ -49,6 +49,8 @@ pub enum Error {
     Invalid(&'static str),
     /// So many checks of `selftest` failed.
     Checks(u64),
+    /// A runtime error of which the command has said itself what it was.
+    Said,
 }
 
 /// Why a process cannot be looked at.
@@ -148,9 +150,19 @@ impl Error {
     /// Writes what happened as one line, and a usage line where it helps.
     pub fn report(&self, out: Output) {
         let mut line = Text::new();
-        line.add("cowitness: error: ");
-        self.describe(&mut line);
-        line.add("\n");
+        match self {
+            Self::Said => return,
+            Self::Usage(usage) if memmap::is_terse(usage) => {}
+            _ => {
+                line.add(match self {
+                    Self::Usage(usage) if usage.topic == Topic::Memmap => "memmap",
+                    _ => "cowitness",
+                });
+                line.add(": error: ");
+                self.describe(&mut line);
+                line.add("\n");
+            }
+        }
         let topic = match self {
             Self::Usage(usage) => Some(usage.topic),
             Self::Setting(..) | Self::Cpu(..) => Some(Topic::Bench),
@@ -224,6 +236,7 @@ impl Error {
             Self::Invalid(what) => {
                 line.add(what);
             }
+            Self::Said => {}
             Self::Checks(failed) => {
                 line.add("checks failed: ").number(failed);
             }

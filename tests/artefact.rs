@@ -75,6 +75,7 @@ fn version_and_help_go_to_standard_output() {
         ("audit --help", include_str!("golden/help-audit.txt")),
         ("bench --help", include_str!("golden/help-bench.txt")),
         ("env --help", include_str!("golden/help-env.txt")),
+        ("memmap --help", include_str!("golden/help-memmap.txt")),
         ("probe --help", include_str!("golden/help-probe.txt")),
         ("selftest --help", include_str!("golden/help-selftest.txt")),
         ("survey --help", include_str!("golden/help-survey.txt")),

@@ -8,6 +8,7 @@ pub mod audit;
 pub mod bench;
 pub mod env;
 mod help;
+pub mod memmap;
 pub mod probe;
 pub mod selftest;
 pub mod survey;
@@ -130,6 +131,8 @@ pub struct Asked {
     pub bench: bench::Options,
     /// Of `env`.
     pub env: Common,
+    /// Of `memmap`.
+    pub memmap: memmap::Options,
     /// Of `probe`.
     pub probe: probe::Options,
     /// Of `selftest`.
@@ -151,6 +154,8 @@ pub enum Topic {
     Bench,
     /// `env`.
     Env,
+    /// `memmap`.
+    Memmap,
     /// `probe`.
     Probe,
     /// `selftest`.
@@ -194,11 +199,12 @@ pub enum Problem {
 }
 
 /// Name, purpose and topic of each command, in the order of the help.
-pub const COMMANDS: [(&str, &str, Topic); 6] = [
+pub const COMMANDS: [(&str, &str, Topic); 7] = [
     (bench::SPEC.name, bench::SPEC.purpose, Topic::Bench),
     (probe::SPEC.name, probe::SPEC.purpose, Topic::Probe),
     (survey::SPEC.name, survey::SPEC.purpose, Topic::Survey),
     (audit::SPEC.name, audit::SPEC.purpose, Topic::Audit),
+    (memmap::SPEC.name, memmap::SPEC.purpose, Topic::Memmap),
     (env::SPEC.name, env::SPEC.purpose, Topic::Env),
     (selftest::SPEC.name, selftest::SPEC.purpose, Topic::Selftest),
 ];
@@ -274,6 +280,7 @@ pub fn parse(
         b"audit" => options(&audit::SPEC, words, &mut asked.audit, &mut asked.effective),
         b"bench" => options(&bench::SPEC, words, &mut asked.bench, &mut asked.effective),
         b"env" => options(&env::SPEC, words, &mut asked.env, &mut asked.effective),
+        b"memmap" => memmap::parse(argument, &mut asked.memmap, &mut asked.effective),
         b"probe" => options(&probe::SPEC, words, &mut asked.probe, &mut asked.effective),
         b"selftest" => options(
             &selftest::SPEC,
@@ -433,6 +440,7 @@ pub fn usage_line(topic: Topic) -> &'static str {
         Topic::Audit => "usage: cowitness audit [options] PID",
         Topic::Bench => "usage: cowitness bench [options]",
         Topic::Env => "usage: cowitness env [options]",
+        Topic::Memmap => memmap::USAGE,
         Topic::Probe => "usage: cowitness probe [options]",
         Topic::Selftest => "usage: cowitness selftest [options]",
         Topic::Survey => "usage: cowitness survey [options] PID",

@@ -5,8 +5,10 @@ pub mod audit;
 pub mod bench;
 pub mod env;
 mod live;
+pub mod memmap;
 pub mod probe;
 mod progress;
+mod room;
 pub mod selftest;
 pub mod survey;
 

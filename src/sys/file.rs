@@ -6,7 +6,7 @@ use crate::text::{Full, Text};
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::fs::{CWD, FileType, OFlags, RawDir, readlinkat_raw, stat};
+use rustix::fs::{CWD, FileType, OFlags, RawDir, fstat, readlinkat_raw, stat};
 use rustix::io::{pread, read, retry_on_intr};
 
 /// A process, as a path of /proc names it.
@@ -62,16 +62,40 @@ pub fn open(path: &CStr) -> Result<OwnedFd, Errno> {
     open_as(path, OFlags::RDONLY | OFlags::CLOEXEC)
 }
 
-/// Opens a file.
+/// Opens a file of a person's choice for reading, as [`open`], but never waits for whoever
+/// is on the other side of a FIFO.
+///
+/// # Errors
+/// As open(2).
+pub fn open_any(path: &CStr) -> Result<OwnedFd, Errno> {
+    open_as(
+        path,
+        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY,
+    )
+}
+
+/// Bytes in a regular file; `None` if it is of another kind. fstat(2).
+///
+/// # Errors
+/// As fstat(2).
+pub fn regular_bytes(file: BorrowedFd<'_>) -> Result<Option<u64>, Errno> {
+    let stat = fstat(file)?;
+    let regular = FileType::from_raw_mode(stat.st_mode).is_file();
+    Ok(regular.then_some(stat.st_size.cast_unsigned()))
+}
+
+/// Opens a file, or makes it for its owner alone, as the flags say.
 ///
 /// # Errors
 /// As open(2).
 pub(super) fn open_as(path: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    /// Whoever owns the file, and nobody else, if it is made.
+    const MODE: usize = 0o600;
     retry_on_intr(|| {
         let flags = flags.bits() as usize;
         let at = path.as_ptr() as usize;
         // SAFETY: SYSCALL; the kernel reads the C string at `at`.
-        let opened = unsafe { syscall6(nr::OPENAT, AT_FDCWD, at, flags, 0, 0, 0) };
+        let opened = unsafe { syscall6(nr::OPENAT, AT_FDCWD, at, flags, MODE, 0, 0) };
         // A descriptor is never negative. Saying so keeps the compiler from adding the
         // check, and two kilobytes of code for its message, that rustix' own `open` has.
         let descriptor = check(opened)? as i32 & i32::MAX;

@@ -4,6 +4,7 @@ use core::arch::asm;
 
 /// System-call numbers.
 pub(in crate::sys) mod nr {
+    pub(in crate::sys) const UNLINKAT: usize = 35;
     pub(in crate::sys) const OPENAT: usize = 56;
     pub(in crate::sys) const LSEEK: usize = 62;
     pub(in crate::sys) const READ: usize = 63;
@@ -13,10 +14,13 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const SYSLOG: usize = 116;
     pub(in crate::sys) const PTRACE: usize = 117;
     pub(in crate::sys) const RT_SIGACTION: usize = 134;
+    pub(in crate::sys) const RT_SIGPROCMASK: usize = 135;
     pub(in crate::sys) const GETRUSAGE: usize = 165;
     pub(in crate::sys) const GETCPU: usize = 168;
+    pub(in crate::sys) const BRK: usize = 214;
     pub(in crate::sys) const CLONE: usize = 220;
     pub(in crate::sys) const EXECVE: usize = 221;
+    pub(in crate::sys) const MADVISE: usize = 233;
     pub(in crate::sys) const PROCESS_VM_READV: usize = 270;
 }
 
