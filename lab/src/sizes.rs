@@ -43,6 +43,8 @@ pub fn run(options: &SizesOptions, say: &dyn Fn(&str)) -> Result<(), Failure> {
     let run = measure(options, &plan, scratch.path(), &interrupt)?;
     // Whoever takes the rows may take their time.
     drop((plan, scratch));
+    interrupt.let_through();
+    go_on(&interrupt)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     run.write(&mut out)?;
     out.flush().map_err(Failure::Output)?;
