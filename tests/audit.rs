@@ -8,7 +8,7 @@ use common::{
     whole_stream,
 };
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -362,9 +362,7 @@ sys.stdin.read()
 }
 
 /// As many mappings as the kernel allows by default, less what Python itself needs.
-#[test]
-fn sixty_thousand_mappings_are_read_and_surveyed() {
-    const MANY: &str = r#"
+const MANY: &str = r#"
 import ctypes, mmap, os, sys
 page = os.sysconf("SC_PAGE_SIZE")
 memory = mmap.mmap(-1, 60000 * page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -378,15 +376,59 @@ for number in range(0, 60000, 2):
 print("ready", flush=True)
 sys.stdin.read()
 "#;
+
+#[test]
+fn sixty_thousand_mappings_are_read_and_surveyed() {
     let target = Target::new(MANY);
     assert_eq!(target.ready, "ready");
     let pid = target.pid().to_string();
-    let row = &audit(&format!("{pid} --stop --method vmread-batch")).rows[0];
-    assert_eq!(row["status"], "ok");
-    assert!(get(row, "vmas") >= 60_000, "{row:?}");
-    assert!(get(row, "bytes_per_pass") >= 60_000 * get(row, "page_bytes"));
+    for row in &audit(&format!("{pid} --stop --method vmread-batch,hybrid")).rows {
+        assert_eq!(row["status"], "ok");
+        assert!(get(row, "vmas") >= 60_000, "{row:?}");
+        assert!(get(row, "bytes_per_pass") >= 60_000 * get(row, "page_bytes"));
+    }
     let rows = whole_stream(&stdout(&run(&format!("survey -q {pid}")))).rows;
     assert!(rows.len() > 60_000);
+}
+
+/// A survey that nobody reads waits, its pipe full, until its process has ended.
+#[test]
+fn a_survey_of_a_process_that_ends_midway_says_so() {
+    let target = Target::new(MANY);
+    let mut survey = command(&format!("survey -q {}", target.pid()))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Far more than a pipe holds (64 KiB) is to come: reading the first bytes and no more leaves
+    // it waiting in the middle.
+    let mut first = [0; 4096];
+    let output = survey.stdout.as_mut().unwrap();
+    output.read_exact(&mut first).unwrap();
+    drop(target);
+    let mut text = String::new();
+    survey
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    let output = survey.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        stderr.contains("ended, or became another program"),
+        "{stderr}"
+    );
+    let lines: Vec<&str> = text.lines().collect();
+    let [.., total, end] = lines[..] else {
+        panic!()
+    };
+    assert!(
+        total.contains("[total]") && total.ends_with("skipped:target-is-gone"),
+        "{total}"
+    );
+    assert!(end.starts_with("#end rows="), "{end}");
 }
 
 #[test]

@@ -187,7 +187,11 @@ fn denial(pid: i32, errno: Errno) -> Option<Denial> {
         });
     };
     if field(theirs, b"State").is_some_and(|state| state.starts_with(b"Z")) {
-        return Some(Denial::Zombie);
+        let threads = field(theirs, b"Threads").and_then(decimal);
+        return Some(match threads {
+            Some(2..) => Denial::DeadLeader,
+            _ => Denial::Zombie,
+        });
     }
     if field(theirs, b"VmSize").is_none() {
         return Some(Denial::NoMemory);
