@@ -196,6 +196,37 @@ fn prediction_and_result_agree_on_a_preforked_server() {
     }
 }
 
+/// Without frame numbers bit 56 tells what was split, and smaps which pages are the zero page.
+#[test]
+fn who_sees_no_frames_gets_the_same_figures() {
+    let Some((mut audit, _folder)) = command_as_nobody("audit -q --stop --method vmread") else {
+        return;
+    };
+    let server = Target::of(
+        Command::new("/usr/bin/python3")
+            .args(["-c", PREFORKED])
+            .uid(65534)
+            .gid(65534)
+            .current_dir("/"),
+    );
+    let master = server.pid().to_string();
+    signal(&master, "STOP");
+    let worker = server.ready.split(' ').next().unwrap();
+    let output = audit.arg(worker).output().unwrap();
+    if String::from_utf8_lossy(&output.stderr).contains("Yama") {
+        eprintln!("skipped: Yama allows nobody only its own children");
+        return;
+    }
+    let row = &whole_stream(&stdout(&output)).rows[0];
+    assert_eq!(row["evidence"], "exclusive");
+    let split = get(row, "split_pages");
+    assert_eq!(
+        split >= 3 << 10,
+        vmread_splits() && get(row, "page_bytes") == 4096
+    );
+    assert!(near(get(row, "predicted_split_pages"), split), "{row:?}");
+}
+
 /// What one reader has split, the next finds split; and warm passes change nothing.
 #[test]
 fn readers_come_in_the_order_given_and_each_has_its_passes() {
@@ -459,6 +490,19 @@ fn refusals_name_their_cause() {
             "it belongs to another user or group",
         );
     }
+    // The first thread has ended, another lives on.
+    const LEADERLESS: &str = "import ctypes, platform, sys, threading, time\n\
+        number = {'x86_64': 60, 'aarch64': 93}[platform.machine()]\n\
+        threading.Thread(target=time.sleep, args=(600,)).start()\n\
+        print(1, flush=True); ctypes.CDLL(None).syscall(number, 0)";
+    let leaderless = Target::new(LEADERLESS);
+    until("its first thread ends", || {
+        state(&leaderless.pid().to_string()) == 'Z'
+    });
+    says(
+        run(&format!("audit {}", leaderless.pid())),
+        "give the id of one of those",
+    );
     // Nobody's own, who has said that it may not be looked at.
     const NOT_DUMPABLE: &str = "import ctypes, sys; ctypes.CDLL(None).prctl(4, 0); \
                                 print(1, flush=True); sys.stdin.read()";
