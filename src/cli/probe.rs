@@ -59,7 +59,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[OptionSpec {
 }];
 
 fn methods(word: Word) -> Result<List<Method>, Refused> {
-    let other = |method: &Method| Method::remote().contains(method) && *method != Method::Hybrid;
+    let other = |method: &Method| Method::remote().contains(method);
     match word {
         b"all" => {
             let all = Method::remote().iter().copied();
