@@ -5,6 +5,7 @@ use super::grid::Grid;
 use super::split::{Pages, Split, Weight, count};
 use crate::stream::{self, Note, Row, Stream, StreamError, StreamReader, Tolerance};
 use crate::text::sentence;
+use cowitness::emit::audit_row::AuditRow;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::{Record, Status};
@@ -147,6 +148,13 @@ impl Findings {
                 let survey: SurveyRow<'_> = row.parse()?;
                 self.weigh(survey.status, Weight::of_survey(survey.status), survey.name);
                 Ok(Some((survey.kernel, survey.arch, survey.page_bytes)))
+            }
+            // Of a process that nothing is expected of.
+            AuditRow::NAME => {
+                let audit: AuditRow<'_> = row.parse()?;
+                grid.audit(&audit);
+                self.weigh(audit.status, Weight::of(audit.status), audit.method);
+                Ok(Some((audit.kernel, audit.arch, audit.page_bytes)))
             }
             // Other records are checked by the reader and say nothing of this.
             _ => Ok(None),
