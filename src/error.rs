@@ -62,6 +62,8 @@ pub enum Denial {
     Hidden,
     /// It has ended and was not reaped.
     Zombie,
+    /// Its first thread has ended, others have not.
+    DeadLeader,
     /// A thread of the kernel.
     NoMemory,
     /// Another user's or group's, and no CAP_SYS_PTRACE here.
@@ -90,6 +92,10 @@ impl Denial {
                  or the group that gid= names"
             }
             Self::Zombie => "it is a zombie: it has ended and has no memory",
+            Self::DeadLeader => {
+                "its first thread has ended, others live: give the id of one of those \
+                 (ls /proc/PID/task)"
+            }
             Self::NoMemory => "it is a kernel thread: it has no memory of its own",
             Self::OtherOwner => {
                 "it belongs to another user or group: use its owner, root, or give \
