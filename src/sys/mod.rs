@@ -31,6 +31,7 @@ pub mod region;
 pub mod remote;
 pub mod segments;
 pub mod signal;
+pub mod spawn;
 pub mod stdio;
 pub mod system;
 pub mod table;

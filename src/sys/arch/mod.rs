@@ -2,6 +2,8 @@
 //!
 //! - `syscall6(number, a, b, c, d, e, f) -> isize`: one system call, result as in
 //!   `rax`/`x0`. Calls with fewer arguments pass zeros, which the kernel ignores.
+//! - `clone_and_call(flags, pidfd, calls, failed) -> isize`: a clone whose child does
+//!   nothing but the system calls of a table.
 //! - `nr`: the numbers of the calls rustix lacks.
 //! - `VDSO_CLOCK_GETTIME`: the symbol to look for in the vDSO.
 //! - `hypervisor_signature()`: what the CPU itself says about being virtualised.
