@@ -34,10 +34,8 @@ type Argument<'a> = &'a dyn Fn(usize) -> Option<&'static CStr>;
 
 /// The program ended with another status than 0, or by a signal.
 const FAILED: Status<'_> = Status::Skipped("command-failed");
-/// It did not end in time and was killed.
+/// It did not end in time and was killed, or it did so before and was not started again.
 const TIMED_OUT: Status<'_> = Status::Skipped("timeout");
-/// It did so before, and was not started again.
-const STUCK: Status<'_> = Status::Skipped("timed-out-before");
 
 /// Starts everything as often as was asked.
 ///
@@ -164,7 +162,7 @@ impl Run<'_> {
         let mut row = self.row(subject)?;
         (row.round, row.position) = (round + 1, position);
         row.status = match execed {
-            None => STUCK,
+            None => TIMED_OUT,
             Some(Err(errno)) => Status::Errno(errno::name_or_unknown(errno)),
             Some(Ok(execed)) => self.fill(&mut row, &execed),
         };
