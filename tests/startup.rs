@@ -142,6 +142,26 @@ fn every_round_starts_each_arm_once_and_the_result_is_that_of_its_rows() {
     }
 }
 
+/// The kernel hands no second `--` to the first process.
+#[test]
+fn without_a_dash_word_the_other_arm_ends_the_words() {
+    let text = stdout(&startup(&[
+        "ab",
+        "-q",
+        "--rounds=1",
+        "--b",
+        "/bin/true",
+        "x",
+        "--a",
+        "/bin/true",
+        "y",
+    ]));
+    assert!(
+        text.contains("\n#arm_b=/bin/true x\n#arm_a=/bin/true y\n"),
+        "{text}"
+    );
+}
+
 #[test]
 fn the_seed_decides_the_order() {
     let order = |seed| -> Vec<String> {
@@ -465,7 +485,7 @@ fn the_line_is_that_of_the_medians() {
                 assert!(
                     (get(column) - want).abs() < 0.01,
                     "{column}: {row:?} {want}"
-                )
+                );
             };
             near("median_ns", height);
             near("slope_ns", slope);

@@ -222,9 +222,10 @@ pub const AB: CommandSpec<Options> = CommandSpec {
     purpose: "time the exec of two programs that should differ in one thing, in pairs",
     about: "Each round starts A, B and, as null arm, A once more, in a balanced shuffled order,\n\
             and times each from before the clone until the exec is done (exec_ns) and until\n\
-            its end was reaped (total_ns). A word -- ends the words of --a and of --b; the\n\
-            first is a path. Nothing stands between: no shell, no helper, no environment, a\n\
-            process group of its own, /dev/null for all three standard streams.\n\
+            its end was reaped (total_ns). A word -- ends the words of --a and of --b (where there\n\
+            is none behind --a, --b does); the first is a path. Nothing stands between: no shell,\n\
+            no helper, no environment, a process group of its own, /dev/null for all three\n\
+            standard streams. What is left of the group when the program has ended is killed.\n\
             One CSV row an exec goes to stdout; a second stream holds the median difference\n\
             a - b of the pairs with its interval, which is `resolved` only if that excludes 0\n\
             and the difference is over three times the null arm's.\n",
@@ -344,11 +345,18 @@ fn command(
         _ => return Ok(None),
     };
     let first = index + 1;
-    let mut words = (first..).map_while(|index| word(index).map(|word| (index, word)));
-    let (end, past) = match words.find(|(_, word)| *word == b"--") {
-        Some((end, _)) => (end, end + 1),
+    let ends = |what: &dyn Fn(Word) -> bool| {
+        let mut words = (first..).map_while(|index| word(index).map(|word| (index, word)));
+        words.find(|(_, word)| what(word)).map(|(index, _)| index)
+    };
+    // The first process gets no second -- from the kernel (parse_args, kernel/params.c).
+    let (end, past) = match ends(&|word| word == b"--") {
+        Some(end) => (end, end + 1),
         None => {
-            let end = (first..).take_while(|&index| word(index).is_some()).count() + first;
+            let end = ends(&|word| matches!(word, b"--a" | b"--b"));
+            let end = end.unwrap_or_else(|| {
+                first + (first..).take_while(|&index| word(index).is_some()).count()
+            });
             (end, end)
         }
     };
