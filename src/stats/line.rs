@@ -1,6 +1,6 @@
 //! A straight line through points, by least squares, in exact integers.
 //!
-//! Sums are kept whole (`i128`); only the results are rounded, half away from zero. With k
+//! Sums are whole (`i128`); only the results are rounded, half away from zero. With k
 //! points, slope = Sxy / Sxx and R2 = Sxy^2 / (Sxx Syy), where Sxy = k sum xy - sum x sum y
 //! and so on (Draper & Smith, *Applied Regression Analysis*, 3rd ed. 1998, ch. 1).
 
@@ -22,8 +22,8 @@ pub struct Line {
 pub enum LineError {
     /// Fewer than two different x.
     OneX,
-    /// A sum does not fit.
-    Overflow,
+    /// More or larger points than this is for.
+    OutOfBounds,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,86 +35,70 @@ struct Sums {
     xy: i128,
 }
 
+/// Bounds within which no sum or product below overflows: xx stays below 2^56, y times xx
+/// below 2^110.
+const POINTS_MAX: usize = 1 << 6;
+const X_MAX: u64 = 1 << 20;
+const Y_MAX: u64 = 1 << 48;
+
 impl Line {
-    /// The line through `points`, of which two have different x.
+    /// The line through `points`, of which two have different x. At most 64 points, x up to
+    /// 2^20, y up to 2^48.
     ///
     /// # Errors
     /// [`LineError`].
     pub fn through(points: &[(u64, u64)]) -> Result<Self, LineError> {
-        Self::sums(points).ok_or(LineError::Overflow)?
-    }
-
-    fn sums(points: &[(u64, u64)]) -> Option<Result<Self, LineError>> {
-        let count = points.len() as i128;
-        let [mut x, mut y, mut xx, mut yy, mut xy] = [0i128; 5];
-        for &(px, py) in points {
-            let (px, py) = (i128::from(px), i128::from(py));
-            x += px;
-            y += py;
-            xx = xx.checked_add(px.checked_mul(px)?)?;
-            yy = yy.checked_add(py.checked_mul(py)?)?;
-            xy = xy.checked_add(px.checked_mul(py)?)?;
+        if points.len() > POINTS_MAX || points.iter().any(|(x, y)| *x > X_MAX || *y > Y_MAX) {
+            return Err(LineError::OutOfBounds);
         }
-        let centered = |sum: i128, left: i128, right: i128| {
-            count
-                .checked_mul(sum)?
-                .checked_sub(left.checked_mul(right)?)
+        let sum = |term: &dyn Fn(i128, i128) -> i128| -> i128 {
+            points.iter().map(|&(x, y)| term(x.into(), y.into())).sum()
         };
-        let (xx, yy, xy) = (
-            centered(xx, x, x)?,
-            centered(yy, y, y)?,
-            centered(xy, x, y)?,
-        );
-        if xx == 0 {
-            return Some(Err(LineError::OneX));
-        }
+        let count = points.len() as i128;
+        let (x, y) = (sum(&|x, _| x), sum(&|_, y| y));
         let sums = Sums {
             points: count,
             x,
             y,
-            xx,
-            xy,
+            xx: count * sum(&|x, _| x * x) - x * x,
+            xy: count * sum(&|x, y| x * y) - x * y,
         };
-        Some(Ok(Self {
-            // (y - slope x) / k, over one divisor.
-            intercept_milli: milli(
-                y.checked_mul(xx)?.checked_sub(xy.checked_mul(x)?)?,
-                count.checked_mul(xx)?,
-            )?,
-            slope_milli: milli(xy, xx)?,
-            r2_milli: explained(xx, yy, xy),
+        if sums.xx == 0 {
+            return Err(LineError::OneX);
+        }
+        let yy = count * sum(&|_, y| y * y) - y * y;
+        Ok(Self {
+            intercept_milli: -sums.above(0, 0),
+            slope_milli: milli(sums.xy, sums.xx),
+            r2_milli: explained(sums.xx, yy, sums.xy),
             sums,
-        }))
+        })
     }
 
-    /// How far a point lies above the line, in thousandths; `None` if it does not fit.
+    /// How far a point lies above the line, in thousandths. x up to 2^20, y up to 2^48.
     #[must_use]
-    pub fn residual_milli(&self, x: u64, y: u64) -> Option<i64> {
-        let Sums {
-            points,
-            x: sum_x,
-            y: sum_y,
-            xx,
-            xy,
-        } = self.sums;
-        let (x, y) = (i128::from(x), i128::from(y));
-        let height = points.checked_mul(y)?.checked_sub(sum_y)?;
-        let along = points.checked_mul(x)?.checked_sub(sum_x)?;
-        let above = xx
-            .checked_mul(height)?
-            .checked_sub(xy.checked_mul(along)?)?;
-        milli(above, points.checked_mul(xx)?)
+    pub fn residual_milli(&self, x: u64, y: u64) -> i64 {
+        self.sums.above(x, y)
     }
 }
 
-/// `dividend / divisor` in thousandths, rounded half away from zero; the divisor is above 0.
-fn milli(dividend: i128, divisor: i128) -> Option<i64> {
-    let divisor = divisor.unsigned_abs();
-    let magnitude = dividend.unsigned_abs();
-    let (whole, rest) = (magnitude / divisor, magnitude % divisor);
-    let part = rest.checked_mul(1000)?.checked_add(divisor / 2)? / divisor;
-    let value = i64::try_from(whole.checked_mul(1000)?.checked_add(part)?).ok()?;
-    Some(if dividend < 0 { -value } else { value })
+impl Sums {
+    /// y - intercept - slope x, over one divisor.
+    fn above(&self, x: u64, y: u64) -> i64 {
+        let height = self.points * i128::from(y.min(Y_MAX)) - self.y;
+        let along = self.points * i128::from(x.min(X_MAX)) - self.x;
+        milli(self.xx * height - self.xy * along, self.points * self.xx)
+    }
+}
+
+/// `dividend / divisor` in thousandths, rounded half away from zero; the divisor is above 0,
+/// and a thousand times it fits.
+fn milli(dividend: i128, divisor: i128) -> i64 {
+    let (whole, rest) = (dividend.abs() / divisor, dividend.abs() % divisor);
+    let value = whole * 1000 + (rest * 1000 + divisor / 2) / divisor;
+    // A slope or height within the bounds is far below 2^63 thousandths.
+    let value = i64::try_from(value).unwrap_or(i64::MAX);
+    if dividend < 0 { -value } else { value }
 }
 
 /// xy^2 / (xx yy) in thousandths, rounded down; `None` if yy is 0. The product may not fit:
@@ -191,7 +175,7 @@ mod tests {
             assert_eq!(line.slope_milli, slope, "{points:?}");
             assert_eq!(line.r2_milli, r2, "{points:?}");
             for ((x, y), residual) in points.iter().zip(residuals) {
-                assert_eq!(line.residual_milli(*x, *y), Some(*residual), "{x} {y}");
+                assert_eq!(line.residual_milli(*x, *y), *residual, "{x} {y}");
             }
         }
     }
@@ -200,7 +184,28 @@ mod tests {
     fn what_has_no_line_says_why() {
         assert_eq!(Line::through(&[]), Err(LineError::OneX));
         assert_eq!(Line::through(&[(3, 1), (3, 9)]), Err(LineError::OneX));
-        let far = [(0, 0), (u64::MAX, u64::MAX), (1 << 63, 5)];
-        assert_eq!(Line::through(&far), Err(LineError::Overflow));
+        for far in [(X_MAX + 1, 0), (0, Y_MAX + 1)] {
+            assert_eq!(Line::through(&[(1, 2), far]), Err(LineError::OutOfBounds));
+        }
+        let many = [(1, 1); POINTS_MAX + 1];
+        assert_eq!(Line::through(&many), Err(LineError::OutOfBounds));
+    }
+
+    /// The corners of what is allowed, where a sum that overflowed would panic.
+    #[test]
+    fn the_bounds_hold() {
+        let mut points = [(0, Y_MAX); POINTS_MAX];
+        points[POINTS_MAX - 1] = (X_MAX, 0);
+        let down = Line::through(&points).unwrap();
+        assert_eq!(down.slope_milli, -1000 * (Y_MAX / X_MAX).cast_signed());
+        assert_eq!(
+            (down.r2_milli, down.residual_milli(X_MAX, 0)),
+            (Some(1000), 0)
+        );
+        points
+            .iter_mut()
+            .for_each(|point| point.1 = Y_MAX - point.1);
+        let up = Line::through(&points).unwrap();
+        assert_eq!((up.slope_milli, up.intercept_milli), (-down.slope_milli, 0));
     }
 }

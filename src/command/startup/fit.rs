@@ -58,7 +58,7 @@ fn row<'r>(
     (samples, median_ns): (u64, Option<u64>),
     line: Option<&Line>,
 ) -> Result<StartupFitRow<'r>, Error> {
-    let above = |line: &Line| line.residual_milli(subject.objects.unwrap_or(0), median_ns?);
+    let above = |line: &Line| Some(line.residual_milli(subject.objects.unwrap_or(0), median_ns?));
     Ok(StartupFitRow {
         label: run.options.common.label,
         kernel: run.kernel,
