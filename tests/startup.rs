@@ -226,11 +226,17 @@ fn a_command_that_fails_is_a_row_and_status_3_unless_that_is_allowed() {
 #[test]
 fn what_cannot_be_run_is_said_before_anything_is_written() {
     let plain = Scratch::new("plain");
+    let pipe = Scratch::new("pipe");
+    let made = Command::new("mkfifo")
+        .args(["-m", "777", pipe.path()])
+        .status();
+    assert!(made.is_ok_and(|status| status.success()));
     fs::write(&plain.0, "no program\n").unwrap();
     let cases = [
         ("/nonexistent/program", "ENOENT: no such file"),
         ("true", "ENOENT: no such file"),
-        ("/tmp", "EISDIR"),
+        ("/tmp", "EACCES: it must be a file"),
+        (pipe.path(), "EACCES: it must be a file"),
         (
             plain.path(),
             "EACCES: it must be a file with permission to execute",

@@ -183,7 +183,7 @@ const A_VIA: OptionSpec<Options> = OptionSpec {
         short: "",
         value: "HOW",
         default: "execve",
-        allowed: "execve or memfd",
+        allowed: "execve or memfd (native takes a loader that this version lacks)",
         help: "how A's program is reached; memfd: copied into memory before each exec",
     },
     set: |options, word| {

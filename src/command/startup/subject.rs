@@ -12,6 +12,7 @@ use crate::text::Text;
 use core::ffi::CStr;
 use heapless::Vec;
 use rustix::fd::AsFd;
+use rustix::fs::FileType;
 
 /// The arms in the order of the first round, before it is shuffled.
 pub(super) type Subjects = Vec<Subject, ARMS_MAX>;
@@ -105,6 +106,7 @@ impl Subject {
     ) -> Result<Self, Error> {
         let path = word(arm, arm.first, argument);
         let refused = |errno| Error::Program(path.to_bytes(), errno);
+        is_a_file(path).map_err(refused)?;
         let via = match arm.side {
             Side::A => options.a_via,
             Side::B => options.b_via,
@@ -143,6 +145,15 @@ fn title(side: Side, name: Option<&str>) -> Text {
         (_, Side::Static) => title.add("static"),
     };
     title
+}
+
+/// What exec says, but before it is opened: that of a pipe would wait for a writer.
+fn is_a_file(path: &CStr) -> Result<(), Errno> {
+    let mode = rustix::fs::stat(path)?.st_mode;
+    match FileType::from_raw_mode(mode) {
+        FileType::RegularFile => Ok(()),
+        _ => Err(Errno::ACCESS),
+    }
 }
 
 /// `direct`, or `registered` for a file that no handler but binfmt_misc takes: neither a

@@ -65,10 +65,7 @@ pub(in crate::sys) unsafe fn syscall6(
     result
 }
 
-/// One clone(2) in which the child does system calls of a table, one after the other, until
-/// one fails: number and five arguments each. The child leaves the negative errno in
-/// `failed` and exits with status 127. It uses no stack and writes nothing else, so it can
-/// share its parent's memory (CLONE_VM), which stands still meanwhile (CLONE_VFORK).
+/// One clone(2), whose child does the system calls of a table.
 ///
 /// # Safety
 /// The flags are valid with a stack pointer of 0; `pidfd`, `failed` and the table live on,
