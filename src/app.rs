@@ -7,7 +7,7 @@ use crate::command;
 use crate::error::Error;
 use crate::init;
 use crate::sys::auxv::Auxv;
-use crate::sys::{cpu, signal, stdio};
+use crate::sys::{cpu, doomed, signal, stdio};
 use crate::text::{Full, Text};
 use crate::{TARGET, VERSION};
 use core::ffi::CStr;
@@ -17,6 +17,8 @@ use core::panic::Location;
 pub struct Start<'s> {
     /// Word of argv by its number; `None` past the last.
     pub argument: &'s dyn Fn(usize) -> Option<&'static CStr>,
+    /// Variable of the environment, `NAME=value`, by its number; `None` past the last.
+    pub variable: &'s dyn Fn(usize) -> Option<&'static CStr>,
     /// What the kernel told at exec.
     pub auxv: Auxv,
 }
@@ -28,12 +30,47 @@ pub fn main(start: &Start<'_>) -> i32 {
         return 0;
     }
     if init::is_init() {
-        let auxv = start.auxv;
         return init::run(start.argument, &|argument| {
-            run_commands(&Start { argument, auxv })
+            run_commands(&start.with(argument))
         });
     }
-    run_commands(start)
+    match is_memmap(start) {
+        true => run_as_memmap(start),
+        false => run_commands(start),
+    }
+}
+
+impl<'s> Start<'s> {
+    /// The same with other words.
+    const fn with<'a>(&self, argument: &'a dyn Fn(usize) -> Option<&'static CStr>) -> Start<'a>
+    where
+        's: 'a,
+    {
+        Start {
+            argument,
+            variable: self.variable,
+            auxv: self.auxv,
+        }
+    }
+}
+
+/// Whether the program was started under the name `memmap`.
+fn is_memmap(start: &Start<'_>) -> bool {
+    let name = (start.argument)(0).map(CStr::to_bytes).unwrap_or_default();
+    name.rsplit(|&byte| byte == b'/').next() == Some(b"memmap")
+}
+
+/// All words are those of `memmap`; `then` is no exception.
+fn run_as_memmap(start: &Start<'_>) -> i32 {
+    let argument = |index: usize| match index {
+        0 => (start.argument)(0),
+        1 => Some(c"memmap"),
+        _ => (start.argument)(index - 1),
+    };
+    match status(prepare()) {
+        0 => status(run(&start.with(&argument))),
+        status => status,
+    }
 }
 
 /// Whether this is the interpreter of `scripts/binfmt-experiment`: a program that ends at once
@@ -70,11 +107,7 @@ fn each_command(start: &Start<'_>, run: &dyn Fn(&Start<'_>) -> Result<(), Error>
             0 => (start.argument)(0),
             _ => (start.argument)(command.word(index - 1)? + 1),
         };
-        let auxv = start.auxv;
-        let ended = status(run(&Start {
-            argument: &argument,
-            auxv,
-        }));
+        let ended = status(run(&start.with(&argument)));
         worst = if worst == 0 { ended } else { worst };
         next = command.next;
     }
@@ -103,6 +136,7 @@ fn run(start: &Start<'_>) -> Result<(), Error> {
         Request::Run(Topic::Bench) => {
             command::bench::run(&asked.bench, &asked.effective, &start.auxv)
         }
+        Request::Run(Topic::Memmap) => command::memmap::run(&asked.memmap, &asked.effective, start),
         Request::Run(Topic::Probe) => {
             command::probe::run(&asked.probe, &asked.effective, &start.auxv)
         }
@@ -115,6 +149,9 @@ fn run(start: &Start<'_>) -> Result<(), Error> {
             start.argument,
             &start.auxv,
         ),
+        Request::Run(Topic::Audit) => {
+            command::audit::run(&asked.audit, &asked.effective, &start.auxv)
+        }
         Request::Run(Topic::Selftest) => command::selftest::run(&start.auxv),
         Request::Run(Topic::Env) => command::env::run(&asked.env, &asked.effective, &start.auxv),
         Request::Run(Topic::Program) | Request::Version => print_version(),
@@ -139,6 +176,7 @@ fn print_version() -> Result<(), Error> {
 /// One line for a panic; called by the entry code's handler. The first process then ends
 /// the machine: if it died, the kernel would panic.
 pub fn report_panic(location: Option<&Location<'_>>) {
+    doomed::remove();
     let mut line = Text::new();
     line.add("cowitness: error: a defect of cowitness: panic");
     if let Some(at) = location {

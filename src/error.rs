@@ -1,6 +1,6 @@
 //! Everything that ends a run early, with its exit status and its one line.
 
-use crate::cli::{COMMANDS, Problem, Topic, UsageError, Word, usage_line};
+use crate::cli::{COMMANDS, Problem, Topic, UsageError, Word, memmap, usage_line};
 use crate::fixture::FixtureError;
 use crate::sys::stdio::Output;
 use crate::sys::{Errno, errno};
@@ -40,8 +40,10 @@ pub enum Error {
     },
     /// A program cannot be run: its path, and what the kernel says.
     Program(Word, Errno),
-    /// A file of a live process cannot be opened.
-    Process(i32, &'static str, Errno),
+    /// A file of a live process cannot be opened, and the likely cause.
+    Process(i32, &'static str, Errno, Option<Denial>),
+    /// A live process ended, or became another program, while it was read.
+    Ended(i32),
     /// An option whose value does not fit the others: its name, the value, the problem,
     /// and the most there may be.
     Setting(&'static str, u64, &'static str, u64),
@@ -49,6 +51,77 @@ pub enum Error {
     Invalid(&'static str),
     /// So many checks of `selftest` failed.
     Checks(u64),
+    /// A runtime error of which the command has said itself what it was.
+    Said,
+}
+
+/// Why a process cannot be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// It does not exist.
+    NoSuch,
+    /// It exists, and /proc does not show it.
+    Hidden,
+    /// It has ended and was not reaped.
+    Zombie,
+    /// A thread of the kernel.
+    NoMemory,
+    /// Another user's or group's, and no CAP_SYS_PTRACE here.
+    OtherOwner,
+    /// It may do what we may not.
+    MoreCapable,
+    /// It is ours, and yet may not be looked at.
+    NotDumpable,
+    /// Yama 1: only one's own descendants.
+    YamaRelatives,
+    /// Yama 2 or 3.
+    YamaForAll,
+    /// CAP_SYS_PTRACE is there.
+    DespitePrivilege,
+    /// None of these.
+    Unknown,
+}
+
+impl Denial {
+    /// Cause and remedy.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::NoSuch => "there is no such process",
+            Self::Hidden => {
+                "it exists, but /proc hides it (mount option hidepid): use its owner, root, \
+                 or the group that gid= names"
+            }
+            Self::Zombie => "it is a zombie: it has ended and has no memory",
+            Self::NoMemory => "it is a kernel thread: it has no memory of its own",
+            Self::OtherOwner => {
+                "it belongs to another user or group: use its owner, root, or give \
+                 CAP_SYS_PTRACE (setcap cap_sys_ptrace=ep)"
+            }
+            Self::MoreCapable => {
+                "it has capabilities that this program lacks: use root or CAP_SYS_PTRACE"
+            }
+            Self::NotDumpable => {
+                "it is yours but not dumpable (it changed its user, was not readable, or said \
+                 PR_SET_DUMPABLE 0) or in another user namespace: use root or CAP_SYS_PTRACE"
+            }
+            Self::YamaRelatives => {
+                "Yama allows only descendants (kernel.yama.ptrace_scope is 1): use root or \
+                 CAP_SYS_PTRACE, or sysctl -w kernel.yama.ptrace_scope=0"
+            }
+            Self::YamaForAll => {
+                "Yama forbids it (kernel.yama.ptrace_scope is 2 or 3): 2 needs CAP_SYS_PTRACE, \
+                 3 stays until the next boot"
+            }
+            Self::DespitePrivilege => {
+                "CAP_SYS_PTRACE is there, so a security module, a seccomp filter or another \
+                 user namespace refuses"
+            }
+            Self::Unknown => {
+                "a security module (SELinux, AppArmor, Landlock), a seccomp filter or another \
+                 user namespace refuses"
+            }
+        }
+    }
 }
 
 impl Error {
@@ -79,9 +152,19 @@ impl Error {
     /// Writes what happened as one line, and a usage line where it helps.
     pub fn report(&self, out: Output) {
         let mut line = Text::new();
-        line.add("cowitness: error: ");
-        self.describe(&mut line);
-        line.add("\n");
+        match self {
+            Self::Said => return,
+            Self::Usage(usage) if memmap::is_terse(usage) => {}
+            _ => {
+                line.add(match self {
+                    Self::Usage(usage) if usage.topic == Topic::Memmap => "memmap",
+                    _ => "cowitness",
+                });
+                line.add(": error: ");
+                self.describe(&mut line);
+                line.add("\n");
+            }
+        }
         let topic = match self {
             Self::Usage(usage) => Some(usage.topic),
             Self::Setting(..) | Self::Cpu(..) => Some(Topic::Bench),
@@ -156,22 +239,22 @@ impl Error {
                     _ => "",
                 });
             }
-            Self::Process(pid, file, errno) => {
-                line.add("cannot open /proc/").signed(pid.into()).add("/");
+            Self::Process(pid, file, errno, denial) => {
+                line.add("cannot read /proc/").signed(pid.into()).add("/");
                 line.add(file).add(": ").add(errno::name_or_unknown(errno));
-                line.add(match errno {
-                    Errno::NOENT | Errno::SRCH => {
-                        ": there is no such process, or /proc hides it (hidepid)"
-                    }
-                    _ => {
-                        ": it must be yours and dumpable, or you need CAP_SYS_PTRACE \
-                         (Yama and other security modules may still refuse)"
-                    }
-                });
+                if let Some(denial) = denial {
+                    line.add(": ").add(denial.words());
+                }
+            }
+            Self::Ended(pid) => {
+                line.add("process ").signed(pid.into());
+                line.add(" ended, or became another program, while it was looked at; ");
+                line.add("the rows tell what was seen until then");
             }
             Self::Invalid(what) => {
                 line.add(what);
             }
+            Self::Said => {}
             Self::Checks(failed) => {
                 line.add("checks failed: ").number(failed);
             }

@@ -72,8 +72,10 @@ fn version_and_help_go_to_standard_output() {
     );
     for (args, golden) in [
         ("--help", include_str!("golden/help.txt")),
+        ("audit --help", include_str!("golden/help-audit.txt")),
         ("bench --help", include_str!("golden/help-bench.txt")),
         ("env --help", include_str!("golden/help-env.txt")),
+        ("memmap --help", include_str!("golden/help-memmap.txt")),
         ("probe --help", include_str!("golden/help-probe.txt")),
         ("selftest --help", include_str!("golden/help-selftest.txt")),
         ("survey --help", include_str!("golden/help-survey.txt")),

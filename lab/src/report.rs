@@ -3,12 +3,21 @@
 //! The page asks for nothing: style, drawings and script are in it, and its own policy
 //! forbids the rest. All text of a file goes through templates that escape it.
 
+mod audit;
 mod changes;
 mod environment;
 mod kernels;
+mod line;
+mod many;
+mod memmap;
 mod names;
 mod place;
+mod plot;
 mod semantics;
+mod sharing;
+mod sizes;
+mod startup;
+mod survey;
 mod throughput;
 mod verdict;
 
@@ -43,6 +52,8 @@ struct Page {
     chips: Vec<String>,
     kernels: Option<kernels::Kernels>,
     views: Vec<View>,
+    /// Streams that are no machine's.
+    sizes: Vec<sizes::Sizes>,
     /// The run that is shown first: one with charts, if there is one.
     first: usize,
     /// Of all runs, in their order.
@@ -52,11 +63,43 @@ struct Page {
     has: Has,
 }
 
+/// Said in the place of times that mean nothing.
+const TIMELESS: &str =
+    "This machine is emulated, or may be: its times say nothing, and are not shown.";
+
+/// Said where starts are summed up and not there themselves.
+const UNSTARTED: &str =
+    "Only sums of startup are here; the rows of the starts they are made of are missing.";
+
+/// The most sentences about records beside `bench` and `probe`.
+const OTHERS_SAID: usize = 6;
+
 /// Which sections there are.
 struct Has {
     throughput: bool,
     changes: bool,
     semantics: bool,
+    survey: bool,
+    audit: bool,
+    memmap: bool,
+    sharing: bool,
+    startup: bool,
+}
+
+impl Has {
+    fn of(views: &[View]) -> Self {
+        let any = |has: fn(&View) -> bool| views.iter().any(has);
+        Self {
+            throughput: any(|view| view.throughput.is_some() || !view.timeless.is_empty()),
+            changes: any(|view| view.changes.is_some()),
+            semantics: any(|view| view.semantics.is_some()),
+            survey: any(|view| view.survey.is_some()),
+            audit: any(|view| view.audit.is_some()),
+            memmap: any(|view| view.memmap.is_some()),
+            sharing: any(|view| view.sharing.is_some()),
+            startup: any(|view| !view.startup.is_empty() || !view.startless.is_empty()),
+        }
+    }
 }
 
 /// One run.
@@ -71,6 +114,13 @@ struct View {
     cases: String,
     changes: Option<changes::Changes>,
     semantics: Option<semantics::Semantics>,
+    survey: Option<survey::Survey>,
+    audit: Option<audit::Audit>,
+    memmap: Option<memmap::Memmap>,
+    sharing: Option<sharing::Sharing>,
+    startup: Vec<startup::Startup>,
+    /// Why no starts are shown although there are some; empty: they are.
+    startless: &'static str,
     environment: environment::Environment,
 }
 
@@ -86,7 +136,7 @@ pub fn run(options: &ReportOptions, warn: &dyn Fn(&str)) -> Result<Answer, Failu
     };
     let place = Place::of(options)?;
     let runs = Runs::read(&options.files, options.tolerance, warn)?;
-    let page = page(&runs.runs, runs.cut);
+    let page = page(runs);
     // The template writes to a String, which takes everything.
     let html = page
         .render()
@@ -121,7 +171,8 @@ fn files(given: &[OsString], warn: &dyn Fn(&str)) -> Result<Vec<OsString>, Failu
     Ok(files)
 }
 
-fn page(runs: &[Run], cut: Vec<String>) -> Page {
+fn page(all: Runs) -> Page {
+    let runs = &*all.runs;
     let names = names::names(runs);
     let views: Vec<View> = runs
         .iter()
@@ -129,6 +180,7 @@ fn page(runs: &[Run], cut: Vec<String>) -> Page {
         .enumerate()
         .map(|(id, (run, name))| View::of(id, run, name, runs))
         .collect();
+    let sizes: Vec<sizes::Sizes> = all.files.iter().map(sizes::Sizes::of).collect();
     let mut layouts: Vec<String> = Vec::new();
     for layout in views
         .iter()
@@ -144,7 +196,7 @@ fn page(runs: &[Run], cut: Vec<String>) -> Page {
         style: STYLE,
         script: SCRIPT,
         version: env!("CARGO_PKG_VERSION"),
-        verdict: verdict::of(runs),
+        verdict: verdict::of(runs, others_said(&views, &sizes)),
         first: views
             .iter()
             .position(|view| view.throughput.is_some())
@@ -152,14 +204,9 @@ fn page(runs: &[Run], cut: Vec<String>) -> Page {
         chips: chips(runs),
         kernels: kernels::of(runs, &names),
         layouts,
-        cut,
-        has: Has {
-            throughput: views
-                .iter()
-                .any(|view| view.throughput.is_some() || !view.timeless.is_empty()),
-            changes: views.iter().any(|view| view.changes.is_some()),
-            semantics: views.iter().any(|view| view.semantics.is_some()),
-        },
+        cut: all.cut,
+        has: Has::of(&views),
+        sizes,
         views,
     }
 }
@@ -169,11 +216,14 @@ impl View {
         let groups = groups::groups(&run.samples);
         let real = kernels::is_real(run, all);
         let throughput = throughput::Throughput::of(&groups);
+        let starts = startup::of(run);
+        let startless = match real {
+            Real::No if !starts.is_empty() => TIMELESS,
+            _ if starts.is_empty() && run.others.sums > 0 => UNSTARTED,
+            _ => "",
+        };
         let timeless = match real {
-            Real::No if throughput.is_some() => {
-                "This machine is emulated, or may be: its times say nothing, and are not shown."
-                    .to_owned()
-            }
+            Real::No if throughput.is_some() => TIMELESS.to_owned(),
             _ => String::new(),
         };
         let doubt = match real {
@@ -195,14 +245,56 @@ impl View {
             },
             changes: changes::Changes::of(run, &groups),
             semantics: semantics::Semantics::of(&run.probes),
+            survey: survey::Survey::of(run),
+            audit: audit::Audit::of(run, real != Real::No),
+            memmap: memmap::Memmap::of(run),
+            sharing: sharing::Sharing::of(run),
+            startup: if startless.is_empty() {
+                starts
+            } else {
+                Vec::new()
+            },
+            startless,
             environment: environment::Environment::of(run),
         }
     }
 }
 
+/// A sentence of each section that is not about readers.
+fn others_said(views: &[View], sizes: &[sizes::Sizes]) -> Vec<String> {
+    let several = views.len() > 1;
+    let of_view = |view: &View| -> Vec<String> {
+        let survey = view.survey.iter().map(|found| &found.said);
+        let audit = view.audit.iter().map(|found| &found.said);
+        let sharing = view.sharing.iter().map(|found| &found.said);
+        let startup = view.startup.iter().map(|found| &found.said);
+        let memmap = view.memmap.iter().map(|found| &found.said);
+        let said = survey
+            .chain(audit)
+            .chain(sharing)
+            .chain(startup)
+            .chain(memmap);
+        let said = said.filter(|said| !said.is_empty());
+        let place = if several {
+            format!("{}: ", view.heading)
+        } else {
+            String::new()
+        };
+        said.map(|said| format!("{place}{said}")).collect()
+    };
+    let sizes = sizes.iter().map(|found| found.said.clone());
+    let all = views.iter().flat_map(of_view).chain(sizes);
+    all.filter(|said| !said.is_empty())
+        .take(OTHERS_SAID)
+        .collect()
+}
+
 /// What stands under the title.
 fn chips(runs: &[Run]) -> Vec<String> {
     let [run] = runs else {
+        if runs.is_empty() {
+            return Vec::new();
+        }
         return vec![format!("{} machines or settings", runs.len())];
     };
     let model = run
@@ -213,8 +305,9 @@ fn chips(runs: &[Run]) -> Vec<String> {
     let mut chips = vec![
         cpu.into_iter().flatten().collect::<Vec<_>>().join(" / "),
         format!("Linux {}", shown(run.machine.kernel.as_bytes())),
-        format!("{} pages", figures::bytes(run.machine.page_bytes)),
     ];
+    let pages = run.machine.page_bytes.map(figures::bytes);
+    chips.extend(pages.map(|size| format!("{size} pages")));
     if !run.samples.is_empty() {
         chips.push(run.cases());
     }

@@ -4,24 +4,27 @@
 //! itself whole.
 
 pub mod notes;
+pub mod others;
 pub mod probes;
 mod samples;
+mod taken;
 
 pub use samples::sample;
 
 use crate::failure::Failure;
 use crate::figures::bytes;
 use crate::input;
-use crate::matrix::split::is_not_applicable;
-use crate::stream::{Note, Row, Stream, StreamError, StreamReader, Tolerance, is_emulated};
+use crate::stream::{Note, Stream, StreamReader, Tolerance, is_emulated};
 use crate::text::shown;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
 use cowitness::emit::summary::{Outcome, Sample};
+use others::{Others, Sizes};
 use probes::Probes;
 use std::ffi::OsString;
 use std::io::BufRead;
+use taken::Taken;
 
 /// What says where rows come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,8 +35,8 @@ pub struct Machine {
     pub kernel: String,
     /// `uname -m`.
     pub arch: String,
-    /// Bytes in a page.
-    pub page_bytes: u64,
+    /// Bytes in a page; `None` if nothing says.
+    pub page_bytes: Option<u64>,
 }
 
 /// Whether a machine's times mean anything.
@@ -79,6 +82,19 @@ pub struct Run {
     pub not_applicable: u64,
     /// The answers of `probe`.
     pub probes: Probes,
+    /// What the other records say.
+    pub others: Others,
+}
+
+/// Files that were measured, which are no machine's.
+#[derive(Clone, Debug)]
+pub struct Files {
+    /// What `--label` said.
+    pub label: String,
+    /// The stream.
+    pub source: Source,
+    /// Its rows.
+    pub sizes: Sizes,
 }
 
 /// All runs, in the order of their first rows.
@@ -86,19 +102,11 @@ pub struct Run {
 pub struct Runs {
     /// The runs.
     pub runs: Vec<Run>,
+    /// Streams of `sizes`, in their order.
+    pub files: Vec<Files>,
     /// What is cut, a line each, streams without any row among it.
     pub cut: Vec<String>,
     streams: u32,
-}
-
-/// A stream as it is read.
-struct Taken {
-    machine: Option<Machine>,
-    samples: Vec<Sample>,
-    probes: Probes,
-    record: String,
-    rows: u64,
-    not_applicable: u64,
 }
 
 impl Runs {
@@ -126,7 +134,7 @@ impl Runs {
                 runs.take(&name, &mut stream, warn)?;
             }
         }
-        if runs.runs.is_empty() {
+        if runs.runs.is_empty() && runs.files.is_empty() {
             return Err(Failure::NoRows);
         }
         for run in &mut runs.runs {
@@ -145,7 +153,7 @@ impl Runs {
         let place = format!("{file}, stream {}", stream.number());
         let notes = stream.notes().to_vec();
         let announced = stream.announced();
-        let mut taken = Taken::read(stream, self.streams)?;
+        let mut taken = Taken::read(stream, self.streams, &notes)?;
         if let Some(cut) = stream.cut() {
             warn(&format!("{cut}; taken as far as it goes"));
             self.cut.push(cut_words(&place, taken.rows, announced));
@@ -166,17 +174,30 @@ impl Runs {
         self.add(machine, source, taken)
     }
 
-    fn add(&mut self, machine: Machine, source: Source, taken: Taken) -> Result<(), Failure> {
-        let mut sources = self.runs.iter().flat_map(|run| &run.sources);
+    fn add(&mut self, machine: Machine, source: Source, mut taken: Taken) -> Result<(), Failure> {
+        let machines = self.runs.iter().flat_map(|run| &run.sources);
+        let mut sources = machines.chain(self.files.iter().map(|files| &files.source));
         if let Some(first) = sources.find(|first| first.is_same(&source)) {
             return Err(Failure::Twice {
                 place: source.place,
                 first_place: first.place.clone(),
             });
         }
-        let agrees = |run: &&mut Run| run.machine == machine && run.agrees(&source);
+        if taken.is_files {
+            self.files
+                .extend(taken.others.sizes.pop().map(|sizes| Files {
+                    label: machine.label,
+                    source,
+                    sizes,
+                }));
+            return Ok(());
+        }
+        let agrees = |run: &&mut Run| run.machine.is_like(&machine) && run.agrees(&source);
         match self.runs.iter_mut().find(agrees) {
-            Some(run) => run.extend(source, taken),
+            Some(run) => {
+                run.machine.page_bytes = run.machine.page_bytes.or(machine.page_bytes);
+                run.extend(source, taken);
+            }
             None => {
                 let mut run = Run {
                     machine,
@@ -195,9 +216,18 @@ impl Machine {
     #[must_use]
     pub fn words(&self) -> String {
         let Self { kernel, arch, .. } = self;
-        let pages = bytes(self.page_bytes);
         let [kernel, arch] = [kernel, arch].map(|name| shown(name.as_bytes()));
-        format!("Linux {kernel} ({arch}, {pages} pages)")
+        match self.page_bytes {
+            Some(size) => format!("Linux {kernel} ({arch}, {} pages)", bytes(size)),
+            None => format!("Linux {kernel} ({arch})"),
+        }
+    }
+
+    /// The same machine, as far as both are known.
+    fn is_like(&self, other: &Self) -> bool {
+        let pages = self.page_bytes.zip(other.page_bytes);
+        (&self.label, &self.kernel, &self.arch) == (&other.label, &other.kernel, &other.arch)
+            && pages.is_none_or(|(one, two)| one == two)
     }
 }
 
@@ -222,12 +252,15 @@ impl Run {
         }
         self.not_applicable += taken.not_applicable;
         self.probes.extend(taken.probes);
+        self.others.extend(taken.others);
     }
 
     /// Whether a stream was measured on the same machine, and as its own kind was.
     fn agrees(&self, source: &Source) -> bool {
+        // Of other records each stream is shown for itself: what was asked may differ.
+        let alike = [BenchRow::NAME, ProbeRow::NAME].contains(&&*source.record);
         let mut own = self.sources.iter();
-        match own.find(|own| own.record == source.record) {
+        match own.find(|own| alike && own.record == source.record) {
             Some(own) => notes::difference(&own.notes, &source.notes).is_none(),
             // Under emulation even the clock source changes from one command to the next.
             None => {
@@ -278,60 +311,6 @@ impl Run {
             .iter()
             .filter(|source| source.record == BenchRow::NAME);
         bench.fold(0, |sum, source| sum.saturating_add(source.intended))
-    }
-}
-
-impl Taken {
-    fn read<R: BufRead>(stream: &mut Stream<'_, R>, number: u32) -> Result<Self, StreamError> {
-        let mut taken = Self {
-            machine: None,
-            samples: Vec::new(),
-            probes: Probes::default(),
-            record: String::new(),
-            rows: 0,
-            not_applicable: 0,
-        };
-        while let Some(row) = stream.next_row()? {
-            taken.row(&row, number)?;
-            taken.rows += 1;
-        }
-        Ok(taken)
-    }
-
-    fn row(&mut self, row: &Row<'_>, number: u32) -> Result<(), StreamError> {
-        match row.record() {
-            BenchRow::NAME => {
-                let bench: BenchRow<'_> = row.parse()?;
-                if is_not_applicable(bench.status) {
-                    self.not_applicable += 1;
-                } else {
-                    self.samples.push(sample(row, &bench, number)?);
-                }
-                self.of(row, bench.label, bench.kernel, bench.arch, bench.page_bytes);
-            }
-            ProbeRow::NAME => {
-                let probe: ProbeRow<'_> = row.parse()?;
-                self.probes.add(&probe);
-                self.of(row, probe.label, probe.kernel, probe.arch, probe.page_bytes);
-            }
-            // The reader knows no other record.
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// The reader sees to it that all rows of a stream agree in these.
-    fn of(&mut self, row: &Row<'_>, label: &str, kernel: &str, arch: &str, page_bytes: u64) {
-        if self.machine.is_some() {
-            return;
-        }
-        row.record().clone_into(&mut self.record);
-        self.machine = Some(Machine {
-            label: label.to_owned(),
-            kernel: kernel.to_owned(),
-            arch: arch.to_owned(),
-            page_bytes,
-        });
     }
 }
 

@@ -77,6 +77,7 @@ fn measured<R: BufRead>(
         let bench: BenchRow<'_> = match row.parse() {
             // All rows of a stream are of one record; they are read to their checked end.
             Err(error) if row.record() != BenchRow::NAME => {
+                row.check()?;
                 measured.other.get_or_insert(error);
                 continue;
             }
@@ -88,7 +89,7 @@ fn measured<R: BufRead>(
             label: bench.label.to_owned(),
             kernel: bench.kernel.to_owned(),
             arch: bench.arch.to_owned(),
-            page_bytes: bench.page_bytes,
+            page_bytes: Some(bench.page_bytes),
         });
     }
     measured.checksum = stream.checksum();

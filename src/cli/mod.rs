@@ -4,9 +4,11 @@
 //! against the tables. A default is a string in the table and goes through the same
 //! parser as what a person types, so help and behaviour cannot differ.
 
+pub mod audit;
 pub mod bench;
 pub mod env;
 mod help;
+pub mod memmap;
 pub mod probe;
 pub mod selftest;
 pub mod startup;
@@ -124,10 +126,14 @@ pub enum Request {
 /// The options of whichever command was given; [`parse`] fills the one in.
 #[derive(Debug, Default)]
 pub struct Asked {
+    /// Of `audit`.
+    pub audit: audit::Options,
     /// Of `bench`.
     pub bench: bench::Options,
     /// Of `env`.
     pub env: Common,
+    /// Of `memmap`.
+    pub memmap: memmap::Options,
     /// Of `probe`.
     pub probe: probe::Options,
     /// Of `selftest`.
@@ -145,10 +151,14 @@ pub struct Asked {
 pub enum Topic {
     /// The program.
     Program,
+    /// `audit`.
+    Audit,
     /// `bench`.
     Bench,
     /// `env`.
     Env,
+    /// `memmap`.
+    Memmap,
     /// `probe`.
     Probe,
     /// `selftest`.
@@ -196,10 +206,12 @@ pub enum Problem {
 }
 
 /// Name, purpose and topic of each command, in the order of the help.
-pub const COMMANDS: [(&str, &str, Topic); 7] = [
+pub const COMMANDS: [(&str, &str, Topic); 9] = [
     (bench::SPEC.name, bench::SPEC.purpose, Topic::Bench),
     (probe::SPEC.name, probe::SPEC.purpose, Topic::Probe),
     (survey::SPEC.name, survey::SPEC.purpose, Topic::Survey),
+    (audit::SPEC.name, audit::SPEC.purpose, Topic::Audit),
+    (memmap::SPEC.name, memmap::SPEC.purpose, Topic::Memmap),
     (startup::AB.name, startup::AB.purpose, Topic::StartupAb),
     (
         startup::SLOPE.name,
@@ -278,8 +290,10 @@ pub fn parse(
     match word(1).ok_or(fail(b"", Problem::NoCommand))? {
         b"-h" | b"--help" => Ok(Request::Help(Topic::Program)),
         b"-V" | b"--version" => Ok(Request::Version),
+        b"audit" => options(&audit::SPEC, words, &mut asked.audit, &mut asked.effective),
         b"bench" => options(&bench::SPEC, words, &mut asked.bench, &mut asked.effective),
         b"env" => options(&env::SPEC, words, &mut asked.env, &mut asked.effective),
+        b"memmap" => memmap::parse(argument, &mut asked.memmap, &mut asked.effective),
         b"probe" => options(&probe::SPEC, words, &mut asked.probe, &mut asked.effective),
         b"selftest" => options(
             &selftest::SPEC,
@@ -437,8 +451,10 @@ pub fn print_help(topic: Topic, out: Output) -> Result<(), Errno> {
 pub fn usage_line(topic: Topic) -> &'static str {
     match topic {
         Topic::Program => "usage: cowitness <command> [options]",
+        Topic::Audit => "usage: cowitness audit [options] PID",
         Topic::Bench => "usage: cowitness bench [options]",
         Topic::Env => "usage: cowitness env [options]",
+        Topic::Memmap => memmap::USAGE,
         Topic::Probe => "usage: cowitness probe [options]",
         Topic::Selftest => "usage: cowitness selftest [options]",
         Topic::StartupAb => "usage: cowitness startup ab [options] --a CMD... -- --b CMD...",

@@ -48,8 +48,9 @@ const OPTIONS: &[OptionSpec<Options>] = &[OptionSpec {
         short: "",
         value: "LIST",
         default: "all",
-        allowed: "all, or names of proc, proc-seek, vmread, vmread-batch, ptrace",
-        help: "readers",
+        allowed: "all, or names of proc, proc-seek, vmread, vmread-batch, ptrace, kcore, \
+                  map-files, hybrid",
+        help: "readers; all: all but kcore and map-files",
     },
     set: |options, word| {
         options.methods = methods(word)?;
@@ -60,7 +61,10 @@ const OPTIONS: &[OptionSpec<Options>] = &[OptionSpec {
 fn methods(word: Word) -> Result<List<Method>, Refused> {
     let other = |method: &Method| Method::remote().contains(method);
     match word {
-        b"all" => List::from_slice(Method::remote()).map_err(|_| Refused),
+        b"all" => {
+            let all = Method::remote().iter().copied();
+            Ok(all.filter(|method| method.is_general()).collect())
+        }
         names => value::list(names, |name| {
             Method::from_name(name).filter(other).ok_or(Refused)
         }),

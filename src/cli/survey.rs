@@ -48,7 +48,11 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
 /// PID_MAX_LIMIT, include/linux/threads.h.
 const PID_MAX: u64 = 4 << 20;
 
-fn pid(word: Word) -> Result<i32, Refused> {
+/// A process id.
+///
+/// # Errors
+/// Anything else.
+pub(super) fn pid(word: Word) -> Result<i32, Refused> {
     let number = value::number(word, 1, PID_MAX)?;
     i32::try_from(number).map_err(|_| Refused)
 }

@@ -1,10 +1,14 @@
 //! The commands, one file or folder each: they join fixtures, readers and measurement
 //! to what is emitted.
 
+pub mod audit;
 pub mod bench;
 pub mod env;
+mod live;
+pub mod memmap;
 pub mod probe;
 mod progress;
+mod room;
 pub mod selftest;
 pub mod startup;
 pub mod survey;

@@ -29,12 +29,20 @@ impl Progress {
         }
     }
 
+    /// Sets how much there is to do, if that was not known before.
+    pub(super) fn expect(&mut self, total: u64) {
+        if self.total == 0 {
+            self.total = total;
+        }
+    }
+
     /// Shows that `done` cases are done and what is next.
     pub(super) fn show(&self, done: u64, next: &Text) {
         let Some(out) = self.out else { return };
         let elapsed_ns = self.clock.now_ns() - self.start_ns;
         let line = line(
-            done,
+            // There may be more by now than was expected.
+            done.min(self.total),
             self.total,
             elapsed_ns,
             next.read().unwrap_or_default(),

@@ -2,34 +2,21 @@
 //! nothing of its memory.
 
 use super::env::{self, Context, Kernel};
-use super::probe::prober;
+use super::live::{self, KERNEL_HALF, Mappings, Outlook, Splits, Vma, each_vma};
 use crate::cli::Effective;
 use crate::cli::survey::Options;
-use crate::emit::crc::Crc32;
 use crate::emit::record::Status;
 use crate::emit::stream::{Preamble, Rows};
 use crate::emit::survey_row::SurveyRow;
 use crate::error::Error;
-use crate::fixture::kinds::{KINDS, Op};
 use crate::measure::census::{Census, CensusError, Counter};
-use crate::measure::probe::Prober;
-use crate::proc::lines::LineBuffer;
-use crate::proc::maps::{MapsLine, Perms};
-use crate::proc::number;
 use crate::reader::Method;
 use crate::sys::auxv::Auxv;
-use crate::sys::file::{Process, open_proc, read_next};
+use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stderr, stdout};
 use crate::sys::{Clock, cpu, errno};
 use crate::text::{Full, Text};
-use rustix::fd::AsFd;
 
-/// A line of maps: a path has up to 4,096 bytes, each of which may be printed as four.
-const LINE_BYTES: usize = 20 << 10;
-/// Longest name in a row.
-const NAME_BYTES: usize = 256;
-/// Addresses from here on are no process's own: `[vsyscall]` is the same page in all.
-const KERNEL_HALF: u64 = 1 << 63;
 /// The status of such a VMA.
 const NOT_USER: &str = "not-user-memory";
 /// Name of the last row.
@@ -41,11 +28,14 @@ const TOTAL: &str = "[total]";
 /// See [`Error`]. Rows of VMAs that were looked at are already written.
 pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
     let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
+    if !proc_is_ours() {
+        return Err(Error::NO_PROC);
+    }
     let kernel = Kernel::read();
     let pid = options.pid;
     // Opened first: pagemap shows what it showed then even if rights change.
     let counter = Counter::open(pid, auxv.page_bytes())
-        .map_err(|errno| Error::Process(pid, "pagemap", errno))?;
+        .map_err(|errno| live::refused(pid, "pagemap", errno))?;
     // Without frames, smaps tells zero pages from shared ones; it costs a second look.
     let source = if counter.frames_are_hidden() {
         "smaps"
@@ -56,13 +46,12 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     let mut survey = Survey {
         pid,
         counter,
-        splits: Splits::tried(&mut prober(clock, auxv.page_bytes())?),
+        splits: Splits::untried(clock, auxv.page_bytes()),
         label: options.common.label,
         kernel: kernel.release(),
         page_bytes: auxv.page_bytes() as u64,
         total: Totals {
-            proc_split: Some(0),
-            vmread_split: Some(0),
+            split: [Some(0); 3],
             ..Totals::default()
         },
     };
@@ -78,9 +67,9 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     env::write(&mut preamble, &context)?;
     let mut rows = preamble.header::<SurveyRow<'_>>(before.vmas + 1)?;
     let mut during = Mappings::none();
-    each_vma(pid, source, &mut |vma, anonymous_kib| {
+    each_vma(pid, source, &mut |vma| {
         during.add(vma);
-        survey.vma(vma, anonymous_kib, &mut rows)
+        survey.vma(vma, &mut rows)
     })?;
     let steady = before == during && Mappings::now(pid)? == before;
     survey.finish(rows, steady)?;
@@ -91,129 +80,20 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     Ok(())
 }
 
-/// A VMA, out of the line it stood on.
-struct Vma {
-    start: u64,
-    end: u64,
-    perms: Perms,
-    name: Text,
-}
-
-impl Vma {
-    fn of(line: &MapsLine<'_>) -> Self {
-        Self {
-            start: line.start,
-            end: line.end,
-            perms: line.perms,
-            name: name(line.name),
-        }
-    }
-}
-
-/// What is mapped, as far as two looks at it can be compared.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Mappings {
-    vmas: u64,
-    sum: u32,
-}
-
-impl Mappings {
-    const fn none() -> Self {
-        Self { vmas: 0, sum: 0 }
-    }
-
-    fn now(pid: i32) -> Result<Self, Error> {
-        let mut mappings = Self::none();
-        each_vma(pid, "maps", &mut |vma, _| {
-            mappings.add(vma);
-            Ok(())
-        })?;
-        Ok(mappings)
-    }
-
-    fn add(&mut self, vma: &Vma) {
-        let mut crc = Crc32::new();
-        crc.update(&self.sum.to_ne_bytes());
-        crc.update(&vma.start.to_ne_bytes());
-        crc.update(&vma.end.to_ne_bytes());
-        crc.update(&vma.perms.as_bytes());
-        self.sum = crc.value();
-        self.vmas += 1;
-    }
-}
-
-type TakeVma<'t> = &'t mut dyn FnMut(&Vma, Option<u64>) -> Result<(), Error>;
-
-/// Gives `take` every VMA of `maps`, or of `smaps` with its anonymous memory in KiB.
-fn each_vma(pid: i32, source: &'static str, take: TakeVma<'_>) -> Result<(), Error> {
-    let file =
-        open_proc(Process::Id(pid), source).map_err(|errno| Error::Process(pid, source, errno))?;
-    let mut lines = LineBuffer::<LINE_BYTES>::new();
-    let mut waiting = None;
-    loop {
-        let line = lines.read_line(|space| read_next(file.as_fd(), space));
-        let line = line.map_err(Error::kernel("read maps"))?;
-        let header = line.as_ref().and_then(|line| MapsLine::parse(line.bytes));
-        match (header, line) {
-            (Some(header), _) if source == "maps" => take(&Vma::of(&header), None)?,
-            (Some(header), _) if waiting.is_none() => waiting = Some(Vma::of(&header)),
-            (None, None) if waiting.is_none() => return Ok(()),
-            (None, Some(line)) if source == "smaps" => {
-                if let Some(kib) = line.bytes.strip_prefix(b"Anonymous:") {
-                    let vma = waiting.take().ok_or(NOT_UNDERSTOOD)?;
-                    take(&vma, Some(kib_of(kib)?))?;
-                }
-            }
-            _ => return Err(NOT_UNDERSTOOD),
-        }
-    }
-}
-
-const NOT_UNDERSTOOD: Error = Error::Invalid("a line of maps or smaps is not understood");
-
-fn kib_of(text: &[u8]) -> Result<u64, Error> {
-    number::kib(text).ok_or(NOT_UNDERSTOOD)
-}
-
-/// Whether a reader splits shared pages on this kernel; `None` if that could not be tried.
-struct Splits {
-    proc: Option<bool>,
-    vmread: Option<bool>,
-}
-
-impl Splits {
-    fn tried(prober: &mut Prober) -> Self {
-        let mut splits = |method| {
-            let probed = prober.probe(&KINDS[0], Op::Page, Some(method)).ok()?;
-            let changes = probed.changes.filter(|_| probed.status == Status::Ok)?;
-            Some(changes.split > 0)
-        };
-        Self {
-            proc: splits(Method::Proc),
-            vmread: splits(Method::Vmread),
-        }
-    }
-}
-
-/// Pages that would be split: all that are shared, if the reader splits and gets there.
-fn split(splits: Option<bool>, reachable: bool, shared: u64) -> Option<u64> {
-    match splits {
-        _ if !reachable || shared == 0 => Some(0),
-        Some(true) => Some(shared),
-        Some(false) => Some(0),
-        None => None,
-    }
-}
-
 /// What all VMAs hold together.
 #[derive(Default)]
 struct Totals {
     census: Census,
     vmas: u64,
     lost: u64,
-    proc_split: Option<u64>,
-    vmread_split: Option<u64>,
+    /// By reader, in the order of [`READERS`].
+    split: [Option<u64>; 3],
+    /// See [`Outlook`].
+    filled_up: u64,
 }
+
+/// The readers that a prediction is made for.
+const READERS: [Method; 3] = [Method::Proc, Method::Vmread, Method::Hybrid];
 
 struct Survey<'s> {
     pid: i32,
@@ -226,17 +106,12 @@ struct Survey<'s> {
 }
 
 impl<'s> Survey<'s> {
-    fn vma(
-        &mut self,
-        vma: &Vma,
-        anonymous_kib: Option<u64>,
-        rows: &mut Rows<Output>,
-    ) -> Result<(), Error> {
+    fn vma(&mut self, vma: &Vma, rows: &mut Rows<Output>) -> Result<(), Error> {
         let mut counted = match vma.start {
             KERNEL_HALF.. => Err(CensusError::NotUser),
             start => self.counter.count(start, vma.end),
         };
-        if let (Ok(census), Some(kib)) = (&mut counted, anonymous_kib) {
+        if let (Ok(census), Some(kib)) = (&mut counted, vma.anonymous_kib) {
             census.know_anonymous(kib / (self.page_bytes / 1024));
         }
         let mut row = self.row(counted.as_ref().ok());
@@ -246,12 +121,15 @@ impl<'s> Survey<'s> {
         let perms = vma.perms.as_bytes();
         row.perms = core::str::from_utf8(&perms).unwrap_or("?");
         row.name = vma.name.read().map_err(|Full| Error::TooLong)?;
-        if let Ok(census) = &counted {
-            let shared = census.shared_anon;
-            row.proc_split_pages = split(self.splits.proc, true, shared);
-            row.vmread_split_pages = split(self.splits.vmread, vma.perms.readable, shared);
-            row.vmread_extra_kib = self.kib(row.vmread_split_pages);
-        }
+        let split = counted.as_ref().map_or([None; 3], |census| {
+            READERS.map(|method| {
+                // /proc/PID/mem may read what its owner may not; the others do not.
+                let reached = vma.perms.readable || method == Method::Proc;
+                let shared = if reached { census.shared_anon } else { 0 };
+                self.splits.of(method, shared)
+            })
+        });
+        self.fill(&mut row, split);
         row.status = match counted {
             Ok(_) => Status::Ok,
             Err(CensusError::NotUser) => Status::Skipped(NOT_USER),
@@ -259,10 +137,9 @@ impl<'s> Survey<'s> {
             Err(CensusError::Kernel(errno)) => Status::Errno(errno::name_or_unknown(errno)),
         };
         rows.row(&row)?;
-        let (proc, vmread) = (row.proc_split_pages, row.vmread_split_pages);
         match counted {
             Err(CensusError::NotUser) => self.total.vmas += 1,
-            _ => self.total.add(counted.as_ref().ok(), proc, vmread),
+            _ => self.total.add(vma, counted.as_ref().ok(), split),
         }
         Ok(())
     }
@@ -288,7 +165,6 @@ impl<'s> Survey<'s> {
             proc_split_pages: None,
             vmread_split_pages: None,
             vmread_extra_kib: None,
-            // There is no such reader yet.
             hybrid_split_pages: None,
             status: Status::Ok,
         }
@@ -298,9 +174,7 @@ impl<'s> Survey<'s> {
     fn finish(&mut self, mut rows: Rows<Output>, steady: bool) -> Result<(), Error> {
         let mut row = self.row(Some(&self.total.census));
         row.name = TOTAL;
-        row.proc_split_pages = self.total.proc_split;
-        row.vmread_split_pages = self.total.vmread_split;
-        row.vmread_extra_kib = self.kib(row.vmread_split_pages);
+        self.fill(&mut row, self.total.split);
         row.status = match (self.total.vmas, self.total.lost) {
             (0, _) => Status::Skipped("no-memory"),
             _ if !steady => Status::Skipped("mappings-changed"),
@@ -323,6 +197,13 @@ impl<'s> Survey<'s> {
         }
     }
 
+    fn fill(&self, row: &mut SurveyRow<'_>, [proc, vmread, hybrid]: [Option<u64>; 3]) {
+        row.proc_split_pages = proc;
+        row.vmread_split_pages = vmread;
+        row.vmread_extra_kib = self.kib(vmread);
+        row.hybrid_split_pages = hybrid;
+    }
+
     fn kib(&self, pages: Option<u64>) -> Option<u64> {
         pages?.checked_mul(self.page_bytes / 1024)
     }
@@ -340,12 +221,8 @@ impl<'s> Survey<'s> {
             .add(" anonymous and shared, ");
         line.number(census.file).add(" of files; ");
         line.number(census.swapped).add(" swapped out\n");
-        let splits = [
-            ("proc", self.total.proc_split),
-            ("vmread", self.total.vmread_split),
-        ];
-        for (reader, pages) in splits {
-            line.add("  ").add(reader).add(" would split ");
+        for (reader, pages) in READERS.iter().zip(self.total.split) {
+            line.add("  ").add(reader.name()).add(" would split ");
             match (pages, self.kib(pages)) {
                 (Some(pages), Some(kib)) => {
                     line.number(pages).add(" pages, ").number(kib);
@@ -354,24 +231,38 @@ impl<'s> Survey<'s> {
                 _ => line.add("an unknown number of pages: it could not be tried here\n"),
             };
         }
+        line.add("  all but hybrid would bring in up to ");
+        line.number(self.total.filled_up)
+            .add(" pages that are absent and ");
+        line.number(census.swapped).add(" swapped out\n");
+        let [_, vmread_split, hybrid_split] = self.total.split;
+        let outlook = Outlook {
+            vmread_split,
+            hybrid_split,
+            filled_up: self.total.filled_up,
+            swapped: census.swapped,
+        };
+        line.add("  read it with ").add(outlook.advice()).add("\n");
         let line = line.read().map_err(|Full| Error::TooLong)?;
         out.write_all(line.as_bytes()).map_err(Error::Output)
     }
 }
 
 impl Totals {
-    fn add(&mut self, census: Option<&Census>, proc: Option<u64>, vmread: Option<u64>) {
+    fn add(&mut self, vma: &Vma, census: Option<&Census>, split: [Option<u64>; 3]) {
         self.vmas += 1;
         match census {
-            Some(census) => self.census.add(census),
+            Some(census) => {
+                self.census.add(census);
+                let fills_up = vma.perms.readable && vma.fills_up;
+                self.filled_up += if fills_up { census.absent } else { 0 };
+            }
             None => self.lost += 1,
         }
-        // One that is unknown makes the sum unknown.
-        self.proc_split = self.proc_split.zip(proc).map(|(sum, pages)| sum + pages);
-        self.vmread_split = self
-            .vmread_split
-            .zip(vmread)
-            .map(|(sum, pages)| sum + pages);
+        for (sum, pages) in self.split.iter_mut().zip(split) {
+            // One that is unknown makes the sum unknown.
+            *sum = sum.zip(pages).map(|(sum, pages)| sum + pages);
+        }
     }
 }
 
@@ -386,19 +277,6 @@ fn hex(address: u64) -> Text {
     text
 }
 
-/// A name as maps prints it, cut to what a row holds; what is not UTF-8 becomes `?`.
-fn name(bytes: &[u8]) -> Text {
-    let mut text = Text::new();
-    let cut = &bytes[..bytes.len().min(NAME_BYTES)];
-    for chunk in cut.utf8_chunks() {
-        text.add_printable(chunk.valid());
-        if !chunk.invalid().is_empty() {
-            text.add("?");
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -408,24 +286,5 @@ mod tests {
         for address in [0, 1, 0x10, 0x0040_0000, 0x7f12_3456_7000, u64::MAX] {
             assert_eq!(hex(address).read().unwrap(), std::format!("{address:x}"));
         }
-    }
-
-    #[test]
-    fn a_name_never_breaks_a_row() {
-        assert_eq!(
-            name(b"/tmp/a b\\012 (deleted)").read().unwrap(),
-            "/tmp/a b\\012 (deleted)"
-        );
-        assert_eq!(name(b"/tmp/\xff\xfe.so").read().unwrap(), "/tmp/??.so");
-        assert_eq!(name(&[b'x'; 5000]).read().unwrap().len(), NAME_BYTES);
-    }
-
-    #[test]
-    fn only_what_is_reached_and_shared_is_split() {
-        assert_eq!(split(Some(true), true, 5), Some(5));
-        assert_eq!(split(Some(true), false, 5), Some(0));
-        assert_eq!(split(Some(false), true, 5), Some(0));
-        assert_eq!(split(None, true, 5), None);
-        assert_eq!(split(None, true, 0), Some(0));
     }
 }

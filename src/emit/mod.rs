@@ -2,6 +2,7 @@
 //! summary in words. Pure: it formats, it never measures, and it writes only through
 //! [`Sink`].
 
+pub mod audit_row;
 pub mod bench_row;
 pub mod crc;
 pub mod fixed;

@@ -7,13 +7,13 @@ use super::pass::{TimedPass, timed, verifying};
 use super::plan::Case;
 use crate::emit::bench_row::NOT_APPLICABLE;
 use crate::emit::record::Status;
-use crate::fixture::{Arena, Fixture, FixtureError};
+use crate::fixture::{Arena, Exclusive, Fixture, FixtureError};
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
-use crate::reader::{AnyReader, End, Pass};
+use crate::reader::{AnyReader, End, Method, Pass, Target};
 use crate::sys::file::Process;
 use crate::sys::segments::Backing;
-use crate::sys::{Clock, Region, errno};
+use crate::sys::{Clock, Errno, Region, errno};
 
 /// What every case of a run needs; made once, before anything is populated.
 pub struct Bench {
@@ -30,6 +30,8 @@ pub struct Bench {
     pub warm_passes: u64,
     /// Whether the child writes to each page at the end.
     pub first_write: bool,
+    /// The pages that the child makes its own before it is measured.
+    pub exclusive: Exclusive,
     /// What backs the arenas.
     pub backing: Backing,
     /// Whether this kernel charges each split to the reader as a fault of its own: with
@@ -115,6 +117,14 @@ const fn skip(reason: &'static str) -> Stop {
     Stop::Status(Status::Skipped(reason))
 }
 
+/// What a reader said: that it is not to be had here, or an errno.
+fn failed(method: Method, error: Errno) -> Stop {
+    Stop::Status(match method.refusal(error) {
+        Some(reason) => Status::Skipped(reason),
+        None => Status::Errno(errno::name_or_unknown(error)),
+    })
+}
+
 impl Bench {
     /// Runs one case on a fresh fork of `arena`. The child is gone when this returns.
     ///
@@ -140,7 +150,7 @@ impl Bench {
             measured.status = Status::Skipped(NOT_APPLICABLE);
             return Ok(measured);
         }
-        let ended = match Fixture::fork(arena, self.clock) {
+        let ended = match Fixture::fork_with(arena, self.clock, self.exclusive) {
             Ok(fixture) => self.measure(case, &fixture, arena, &mut measured),
             Err(error) => Err(Stop::Run(error)),
         };
@@ -161,10 +171,11 @@ impl Bench {
         arena: &Arena,
         measured: &mut Measured,
     ) -> Result<(), Stop> {
-        let mut reader = AnyReader::open(case.method, fixture.child(), arena.segments())
-            .map_err(|error| Stop::Status(Status::Errno(errno::name_or_unknown(error))))?;
+        let target = Target::child(fixture.child(), arena.segments(), arena.page_bytes());
+        let mut reader =
+            AnyReader::open(case.method, &target).map_err(|error| failed(case.method, error))?;
         let mut observer = Observer::open(fixture, arena, &mut self.memory)?;
-        let before = observer.prove(self.backing, measured)?;
+        let before = observer.prove(self.backing, self.exclusive, measured)?;
 
         let segments = arena.segments();
         let buffer = self.buffer.bytes_mut();
@@ -173,22 +184,26 @@ impl Bench {
         };
         pass(self.rehearsal.segments(), buffer);
         let cold = pass(segments, buffer);
+        let wanted = segments.shape().readable_bytes() as u64;
         let cold_is_sound = cold.is_sound(segments, buffer);
 
         measured.cold = Some(cold);
         observer.compare(&before, measured)?;
-        outcome(&cold, cold_is_sound)?;
+        outcome(case.method, &cold, wanted, cold_is_sound)?;
         if self.faults_are_charged {
             agree(measured)?;
         }
         for _ in 0..self.warm_passes {
             let warm = pass(segments, buffer);
-            outcome(&warm, warm.is_sound(segments, buffer))?;
+            outcome(case.method, &warm, wanted, warm.is_sound(segments, buffer))?;
             measured.warm.add(&warm);
         }
         // A page a call is enough for checking, however small the timed blocks were.
         let block_bytes = case.block_bytes.max(arena.page_bytes());
-        verify(verifying(reader.any(), segments, block_bytes, buffer))?;
+        verify(
+            case.method,
+            verifying(reader.any(), segments, block_bytes, buffer),
+        )?;
         if self.first_write {
             // A stopped child could not write; a reader that stopped it lets it go here.
             drop(reader);
@@ -212,8 +227,12 @@ fn agree(measured: &Measured) -> Result<(), Stop> {
     }
 }
 
-fn outcome(timed: &TimedPass, is_sound: bool) -> Result<(), Stop> {
-    ended(&timed.pass)?;
+fn outcome(method: Method, timed: &TimedPass, wanted: u64, is_sound: bool) -> Result<(), Stop> {
+    ended(method, &timed.pass)?;
+    // Pages that a careful reader left alone.
+    if timed.pass.bytes < wanted {
+        return Err(Stop::Status(Status::Short(timed.pass.bytes)));
+    }
     match (is_sound, timed.ns) {
         (false, _) => Err(skip("wrong-bytes")),
         (true, 0) => Err(skip("clock-gave-no-time")),
@@ -221,19 +240,22 @@ fn outcome(timed: &TimedPass, is_sound: bool) -> Result<(), Stop> {
     }
 }
 
-fn verify((pass, wrong): (Pass, Option<crate::sys::RemoteAddr>)) -> Result<(), Stop> {
-    ended(&pass)?;
+fn verify(
+    method: Method,
+    (pass, wrong): (Pass, Option<crate::sys::RemoteAddr>),
+) -> Result<(), Stop> {
+    ended(method, &pass)?;
     match wrong {
         Some(_) => Err(skip("wrong-bytes")),
         None => Ok(()),
     }
 }
 
-fn ended(pass: &Pass) -> Result<(), Stop> {
+fn ended(method: Method, pass: &Pass) -> Result<(), Stop> {
     match pass.end {
         End::Complete => Ok(()),
         End::Short => Err(Stop::Status(Status::Short(pass.bytes))),
-        End::Failed(error) => Err(Stop::Status(Status::Errno(errno::name_or_unknown(error)))),
+        End::Failed(error) => Err(failed(method, error)),
     }
 }
 
@@ -265,9 +287,15 @@ impl<'o> Observer<'o> {
         })
     }
 
-    /// Proves the starting state: every page present in both and shared, the VMAs as
+    /// Proves the starting state: every page present in both and shared, or as
+    /// many not shared as the child has written to; the VMAs as
     /// they were cut, the backing as asked for.
-    fn prove(&mut self, backing: Backing, measured: &mut Measured) -> Result<Before, Stop> {
+    fn prove(
+        &mut self,
+        backing: Backing,
+        exclusive: Exclusive,
+        measured: &mut Measured,
+    ) -> Result<Before, Stop> {
         let segments = self.arena.segments();
         let (evidence, pages) = self
             .tables
@@ -278,8 +306,11 @@ impl<'o> Observer<'o> {
         if pages.absent > 0 {
             return Err(skip("not-all-pages-present"));
         }
-        if pages.unshared > 0 {
-            return Err(skip("not-all-pages-shared"));
+        if pages.unshared != exclusive.count(self.arena.pages(), self.arena.page_bytes()) {
+            return Err(skip(match exclusive {
+                Exclusive::None => "not-all-pages-shared",
+                _ => "not-as-many-pages-shared-as-asked",
+            }));
         }
         let before = Before {
             target: self.usage_of(Process::Id(self.fixture.child().pid()))?,

@@ -74,25 +74,80 @@ pub enum CensusError {
 
 /// Bytes of entries that one call reads: 8,192 pages.
 const CHUNK_BYTES: usize = 64 << 10;
+/// Pages that one look can see.
+pub const CHUNK_PAGES: u64 = CHUNK_BYTES as u64 / ENTRY_BYTES;
+
+/// The page table of one process.
+pub struct Pagemap {
+    file: OwnedFd,
+    page_bytes: u64,
+}
+
+/// Entries of one look.
+pub struct Entries(Region);
+
+impl Entries {
+    /// Room for [`CHUNK_PAGES`].
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn new() -> Result<Self, Errno> {
+        Region::not_inherited(CHUNK_BYTES).map(Self)
+    }
+}
+
+impl Pagemap {
+    /// Of that process; it stays that process's, whatever becomes of its number.
+    ///
+    /// # Errors
+    /// `EACCES`, `ESRCH`, `ENOENT` (a kernel without CONFIG_PROC_PAGE_MONITOR).
+    pub fn open(pid: i32, page_bytes: usize) -> Result<Self, Errno> {
+        Ok(Self {
+            file: open_proc(Process::Id(pid), "pagemap")?,
+            page_bytes: page_bytes as u64,
+        })
+    }
+
+    /// The entries of the pages from `start` on, up to `end` or as many as there is room for.
+    ///
+    /// # Errors
+    /// See [`CensusError`].
+    pub fn look<'e>(
+        &self,
+        start: u64,
+        end: u64,
+        entries: &'e mut Entries,
+    ) -> Result<&'e [u64], CensusError> {
+        let pages = (end - start).div_ceil(self.page_bytes);
+        let bytes = (pages * ENTRY_BYTES).min(CHUNK_BYTES as u64) as usize;
+        let space = &mut entries.0.bytes_mut()[..bytes];
+        let offset = file_offset(start, self.page_bytes);
+        let read = read_at(self.file.as_fd(), space, offset).map_err(CensusError::Kernel)?;
+        match read < bytes {
+            true => Err(CensusError::Gone),
+            false => Ok(&entries.0.words_mut()[..bytes / ENTRY_BYTES as usize]),
+        }
+    }
+}
 
 /// Counts the pages of one process. Its memory does not grow with the target's.
 pub struct Counter {
-    pagemap: OwnedFd,
-    page_bytes: u64,
-    entries: Region,
-    zero_frame: Option<Frame>,
+    /// The process's.
+    pub pagemap: Pagemap,
+    /// The zero page, if frame numbers are to be seen.
+    pub zero_frame: Option<Frame>,
+    entries: Entries,
 }
 
 impl Counter {
     /// For that process.
     ///
     /// # Errors
-    /// `EACCES`, `ESRCH`, `ENOENT` (a kernel without CONFIG_PROC_PAGE_MONITOR).
+    /// As [`Pagemap::open`].
     pub fn open(pid: i32, page_bytes: usize) -> Result<Self, Errno> {
         Ok(Self {
-            pagemap: open_proc(Process::Id(pid), "pagemap")?,
-            page_bytes: page_bytes as u64,
-            entries: Region::not_inherited(CHUNK_BYTES)?,
+            pagemap: Pagemap::open(pid, page_bytes)?,
+            entries: Entries::new()?,
             zero_frame: zero_frame(page_bytes)?,
         })
     }
@@ -103,6 +158,15 @@ impl Counter {
         self.zero_frame.is_none()
     }
 
+    /// Whether the process is still the one that was opened.
+    ///
+    /// # Errors
+    /// [`CensusError::Gone`].
+    pub fn is_alive(&mut self) -> Result<(), CensusError> {
+        let first = self.pagemap.page_bytes;
+        self.pagemap.look(0, first, &mut self.entries).map(|_| ())
+    }
+
     /// Counts the pages of `start..end`.
     ///
     /// # Errors
@@ -111,18 +175,11 @@ impl Counter {
         let mut census = Census::default();
         let mut at = start;
         while at < end {
-            let pages = (end - at).div_ceil(self.page_bytes);
-            let bytes = (pages * ENTRY_BYTES).min(CHUNK_BYTES as u64) as usize;
-            let space = &mut self.entries.bytes_mut()[..bytes];
-            let offset = file_offset(at, self.page_bytes);
-            let read = read_at(self.pagemap.as_fd(), space, offset).map_err(CensusError::Kernel)?;
-            if read < bytes {
-                return Err(CensusError::Gone);
-            }
-            for &word in &self.entries.words_mut()[..bytes / ENTRY_BYTES as usize] {
+            let words = self.pagemap.look(at, end, &mut self.entries)?;
+            for &word in words {
                 census.count(Entry(word), self.zero_frame);
             }
-            at += bytes as u64 / ENTRY_BYTES * self.page_bytes;
+            at += words.len() as u64 * self.pagemap.page_bytes;
         }
         Ok(census)
     }

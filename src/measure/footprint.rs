@@ -24,11 +24,23 @@ const LINE_BYTES: usize = 8192;
 ///
 /// # Errors
 /// See [`FootprintError`]; a field that this kernel does not print is an error, not 0.
-#[inline(never)]
 pub fn usage(process: Process, range: &Range<RemoteAddr>) -> Result<Usage, FootprintError> {
-    let smaps = open_proc(process, "smaps").map_err(FootprintError::Kernel)?;
+    let sum = UsageSum::within(range.start.0, range.end.0);
+    summed(process, "smaps", sum)
+}
+
+/// The whole process, from smaps_rollup (since Linux 4.14).
+///
+/// # Errors
+/// As [`usage`]; a process without memory is [`SmapsError::NoVma`] or has no such file.
+pub fn whole(process: Process) -> Result<Usage, FootprintError> {
+    summed(process, "smaps_rollup", UsageSum::whole())
+}
+
+#[inline(never)]
+fn summed(process: Process, file: &str, mut sum: UsageSum) -> Result<Usage, FootprintError> {
+    let smaps = open_proc(process, file).map_err(FootprintError::Kernel)?;
     let mut lines = LineBuffer::<LINE_BYTES>::new();
-    let mut sum = UsageSum::within(range.start.0, range.end.0);
     loop {
         let line = lines.read_line(|space| read_next(smaps.as_fd(), space));
         match line.map_err(FootprintError::Kernel)? {

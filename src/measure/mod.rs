@@ -1,6 +1,7 @@
 //! What a read costs and what it changes: the order of cases, the timed pass, and the
 //! evidence before and after it. Nothing here prints.
 
+pub mod audit;
 pub mod case;
 pub mod census;
 pub mod evidence;

@@ -8,7 +8,7 @@ use crate::fixture::{Arena, Fixture, FixtureError, content};
 use crate::proc::pagemap::{ENTRY_BYTES, Entry, file_offset};
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
-use crate::reader::{AnyReader, End, Method};
+use crate::reader::{AnyReader, End, Method, Target};
 use crate::sys::file::{Process, open_proc, read_at};
 use crate::sys::process::{Faults, own_faults};
 use crate::sys::remote::RemoteSpan;
@@ -201,7 +201,8 @@ impl Prober {
         probed: &mut Probed,
     ) -> Result<(), Stop> {
         let (segments, page_bytes) = (self.arena.segments(), self.arena.page_bytes());
-        let open = |method| AnyReader::open(method, fixture.child(), segments);
+        let target = Target::child(fixture.child(), segments, page_bytes);
+        let open = |method| AnyReader::open(method, &target);
         let mut reader = method
             .map(open)
             .transpose()

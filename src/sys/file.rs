@@ -4,8 +4,9 @@ use super::arch::{nr, syscall6};
 use super::{Errno, check};
 use crate::text::{Full, Text};
 use core::ffi::CStr;
+use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::fs::{CWD, OFlags, readlinkat_raw};
+use rustix::fs::{CWD, FileType, OFlags, RawDir, fstat, readlinkat_raw, stat};
 use rustix::io::{pread, read, retry_on_intr};
 
 /// A process, as a path of /proc names it.
@@ -34,6 +35,25 @@ pub fn open_proc(process: Process, file: &str) -> Result<OwnedFd, Errno> {
     open(path)
 }
 
+/// Opens the regular file that process `pid` maps at `start..end`, addresses as in maps;
+/// `None` if what is mapped is no regular file. proc_pid_map_files(5).
+///
+/// # Errors
+/// `EPERM` (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE is missing), `ENOENT` (no such mapping of
+/// a file).
+pub fn open_mapped(pid: i32, start: u64, end: u64) -> Result<Option<OwnedFd>, Errno> {
+    let mut path = Text::new();
+    path.add("/proc/").signed(pid.into()).add("/map_files/");
+    path.address(start).add("-").address(end).add("\0");
+    let path = path.read().map_err(|Full| Errno::NAMETOOLONG)?;
+    let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
+    // Looked at before it is opened: opening a device can have effects of its own.
+    match FileType::from_raw_mode(stat(path)?.st_mode) {
+        FileType::RegularFile => open(path).map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// Opens a file for reading, not to be inherited over exec.
 ///
 /// # Errors
@@ -42,16 +62,40 @@ pub fn open(path: &CStr) -> Result<OwnedFd, Errno> {
     open_as(path, OFlags::RDONLY | OFlags::CLOEXEC)
 }
 
-/// Opens a file.
+/// Opens a file of a person's choice for reading, as [`open`], but never waits for whoever
+/// is on the other side of a FIFO.
+///
+/// # Errors
+/// As open(2).
+pub fn open_any(path: &CStr) -> Result<OwnedFd, Errno> {
+    open_as(
+        path,
+        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY,
+    )
+}
+
+/// Bytes in a regular file; `None` if it is of another kind. fstat(2).
+///
+/// # Errors
+/// As fstat(2).
+pub fn regular_bytes(file: BorrowedFd<'_>) -> Result<Option<u64>, Errno> {
+    let stat = fstat(file)?;
+    let regular = FileType::from_raw_mode(stat.st_mode).is_file();
+    Ok(regular.then_some(stat.st_size.cast_unsigned()))
+}
+
+/// Opens a file, or makes it for its owner alone, as the flags say.
 ///
 /// # Errors
 /// As open(2).
 pub(super) fn open_as(path: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    /// Whoever owns the file, and nobody else, if it is made.
+    const MODE: usize = 0o600;
     retry_on_intr(|| {
         let flags = flags.bits() as usize;
         let at = path.as_ptr() as usize;
         // SAFETY: SYSCALL; the kernel reads the C string at `at`.
-        let opened = unsafe { syscall6(nr::OPENAT, AT_FDCWD, at, flags, 0, 0, 0) };
+        let opened = unsafe { syscall6(nr::OPENAT, AT_FDCWD, at, flags, MODE, 0, 0) };
         // A descriptor is never negative. Saying so keeps the compiler from adding the
         // check, and two kilobytes of code for its message, that rustix' own `open` has.
         let descriptor = check(opened)? as i32 & i32::MAX;
@@ -164,6 +208,38 @@ pub fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<u
     Ok(used)
 }
 
+/// Gives `take` the id of each thread of a process, from /proc/PID/task.
+///
+/// # Errors
+/// As open(2) and getdents64(2): `ENOENT` if it is gone.
+pub fn each_thread(pid: i32, take: &mut dyn FnMut(i32)) -> Result<(), Errno> {
+    let folder = open_proc(Process::Id(pid), "task")?;
+    let mut space = [MaybeUninit::uninit(); 2048];
+    let mut entries = RawDir::new(folder, &mut space);
+    while let Some(entry) = entries.next() {
+        // Others are `.` and `..`.
+        if let Some(id) = number(entry?.file_name().to_bytes()) {
+            take(id);
+        }
+    }
+    Ok(())
+}
+
+fn number(name: &[u8]) -> Option<i32> {
+    core::str::from_utf8(name).ok()?.parse().ok()
+}
+
+/// As [`read_at`], in whole 64-bit words; gives how many.
+///
+/// # Errors
+/// As [`read_at`].
+pub fn read_words_at(file: BorrowedFd<'_>, words: &mut [u64], offset: u64) -> Result<usize, Errno> {
+    let len = size_of_val(words);
+    // SAFETY: the same memory, exclusive like `words`, for which any bytes will do.
+    let bytes = unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), len) };
+    Ok(read_at(file, bytes, offset)? / size_of::<u64>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,6 +251,15 @@ mod tests {
             read_proc(Process::Myself, "status", &mut buffer),
             Err(Errno::FBIG)
         );
+    }
+
+    #[test]
+    fn every_process_has_the_thread_it_began_with() {
+        let pid = std::process::id().cast_signed();
+        let mut threads = std::vec::Vec::new();
+        each_thread(pid, &mut |thread| threads.push(thread)).unwrap();
+        assert!(threads.contains(&pid));
+        assert_eq!(each_thread(i32::MAX, &mut |_| ()), Err(Errno::NOENT));
     }
 
     #[test]

@@ -2,13 +2,13 @@
 //! EPIPE, a file that may not grow EFBIG.
 //!
 //! Ending there is safe at any point: a row leaves in one write(2), so none is cut; a
-//! child is killed when its parent dies (PR_SET_PDEATHSIG); there is nothing else to
-//! undo. A flag that is looked at between cases would let a long pass, or a full pipe,
+//! child is killed when its parent dies (PR_SET_PDEATHSIG); the one file there may be is
+//! removed by the handler ([`doomed`]); there is nothing else to undo. A flag that is looked at between cases would let a long pass, or a full pipe,
 //! keep the program alive.
 
 use super::arch::{nr, syscall6};
 use super::process::exit;
-use super::{Errno, check, stdio};
+use super::{Errno, check, doomed, stdio};
 use crate::text::Text;
 
 /// What [`install`] sets, for a child that gives it back before it becomes another program.
@@ -32,16 +32,24 @@ pub(super) struct Action {
     mask: u64,
 }
 
+const SIGHUP: usize = 1;
 const SIGINT: usize = 2;
+const SIGQUIT: usize = 3;
+const SIGBUS: usize = 7;
+const SIGUSR1: usize = 10;
+const SIGUSR2: usize = 12;
 const SIGPIPE: usize = 13;
+const SIGALRM: usize = 14;
 const SIGTERM: usize = 15;
 const SIGCHLD: usize = 17;
+const SIGXCPU: usize = 24;
 const SIGXFSZ: usize = 25;
 const SIG_DFL: usize = 0;
 const SIG_IGN: usize = 1;
 const SA_RESTORER: usize = 0x0400_0000;
 
 extern "C" fn stop(signal: i32) {
+    doomed::remove();
     let mut line = Text::new();
     line.add("\ncowitness: error: stopped by signal ");
     line.signed(signal.into()).add("\n");
@@ -68,6 +76,80 @@ pub fn install() -> Result<(), Errno> {
         .try_for_each(|(signal, handler)| set(signal, handler))
 }
 
+/// Sleeps for so many milliseconds, or until a signal comes.
+pub fn sleep_ms(milliseconds: u32) {
+    let time = rustix::event::Timespec {
+        tv_sec: 0,
+        tv_nsec: i64::from(milliseconds) * 1_000_000,
+    };
+    let _ = rustix::event::poll(&mut [], Some(&time));
+}
+
+extern "C" fn unreadable(_signal: i32) {
+    doomed::remove();
+    let _ = stdio::stderr().write_all(
+        b"memmap: error: a page of the file cannot be read: it was cut meanwhile, its file \
+          system is full, or its device has failed (SIGBUS)\n",
+    );
+    exit(1)
+}
+
+/// Makes a mapped file's page that cannot be read an error like any other.
+///
+/// # Errors
+/// As [`install`].
+pub fn report_bus_errors() -> Result<(), Errno> {
+    set(SIGBUS, unreadable as *const () as usize)
+}
+
+/// What else people and limits end a program with.
+const OTHERS: [usize; 6] = [SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU];
+
+/// Other signals end the program like SIGINT, unless they are ignored (nohup(1)).
+///
+/// # Errors
+/// As [`install`].
+pub(super) fn stop_on_others() -> Result<(), Errno> {
+    let stop = stop as *const () as usize;
+    for signal in OTHERS {
+        if current(signal)? != SIG_IGN {
+            set(signal, stop)?;
+        }
+    }
+    Ok(())
+}
+
+/// While it lives, signals that [`stop`] handles wait.
+pub(super) struct Held(u64);
+
+/// Keeps signals waiting. sigprocmask(2).
+///
+/// # Errors
+/// None that the man page names for these arguments.
+pub(super) fn hold() -> Result<Held, Errno> {
+    let handled = [SIGINT, SIGTERM].into_iter().chain(OTHERS);
+    let bits = handled.fold(0, |bits, signal| bits | 1 << (signal - 1));
+    mask(SIG_BLOCK, bits).map(Held)
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = mask(SIG_SETMASK, self.0);
+    }
+}
+
+const SIG_BLOCK: usize = 0;
+const SIG_SETMASK: usize = 2;
+
+/// Changes the mask of blocked signals; gives what it was.
+fn mask(how: usize, new: u64) -> Result<u64, Errno> {
+    let mut old = 0_u64;
+    let (new, at) = ((&raw const new) as usize, (&raw mut old) as usize);
+    // SAFETY: SYSCALL; the kernel reads 8 bytes of `new` and writes 8 of `old`.
+    check(unsafe { syscall6(nr::RT_SIGPROCMASK, how, new, at, 8, 0, 0) })?;
+    Ok(old)
+}
+
 /// For a child: it ends without a word.
 ///
 /// # Errors
@@ -75,6 +157,32 @@ pub fn install() -> Result<(), Errno> {
 pub fn restore_defaults() -> Result<(), Errno> {
     set(SIGINT, SIG_DFL)?;
     set(SIGTERM, SIG_DFL)
+}
+
+/// For a helper that must outlive us: what ends us from the keyboard does not end it.
+///
+/// # Errors
+/// As [`install`].
+pub(super) fn ignore_stopping() -> Result<(), Errno> {
+    const SIGHUP: usize = 1;
+    const SIGQUIT: usize = 3;
+    [SIGHUP, SIGINT, SIGQUIT, SIGTERM]
+        .into_iter()
+        .try_for_each(|signal| set(signal, SIG_IGN))
+}
+
+/// What handles a signal now.
+fn current(signal: usize) -> Result<usize, Errno> {
+    let mut action = Action {
+        handler: SIG_DFL,
+        flags: 0,
+        restorer: 0,
+        mask: 0,
+    };
+    let at = (&raw mut action) as usize;
+    // SAFETY: SYSCALL; the kernel writes `action`; the mask is 8 bytes.
+    check(unsafe { syscall6(nr::RT_SIGACTION, signal, 0, at, 8, 0, 0) })?;
+    Ok(action.handler)
 }
 
 fn set(signal: usize, handler: usize) -> Result<(), Errno> {

@@ -17,11 +17,7 @@ const SUBJECT: [&str; 6] = [
 /// What differs and may not, in words: page size, CPU, the series of the kernel, every setting.
 pub(super) fn differences(a: &Run, b: &Run) -> Vec<String> {
     let machine = [
-        (
-            "page size",
-            a.machine.page_bytes.to_string(),
-            b.machine.page_bytes.to_string(),
-        ),
+        ("page size", pages(a), pages(b)),
         ("CPU", a.machine.arch.clone(), b.machine.arch.clone()),
         (
             "kernel series",
@@ -49,6 +45,11 @@ pub(super) fn differences(a: &Run, b: &Run) -> Vec<String> {
         }
     }
     found
+}
+
+fn pages(run: &Run) -> String {
+    let size = run.machine.page_bytes;
+    size.map_or_else(|| "unknown".to_owned(), |size| size.to_string())
 }
 
 /// The first note in which two runs differ, as the end of a sentence; empty if none does.

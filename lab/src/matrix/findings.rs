@@ -6,6 +6,7 @@ use super::split::{Pages, Split, Weight, count};
 use crate::stream::{self, Note, Row, Stream, StreamError, StreamReader, Tolerance};
 use crate::text::sentence;
 use cowitness::emit::bench_row::BenchRow;
+use cowitness::emit::memmap_row::MemmapRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::{Record, Status};
 use cowitness::emit::survey_row::SurveyRow;
@@ -147,6 +148,11 @@ impl Findings {
                 let survey: SurveyRow<'_> = row.parse()?;
                 self.weigh(survey.status, Weight::of_survey(survey.status), survey.name);
                 Ok(Some((survey.kernel, survey.arch, survey.page_bytes)))
+            }
+            MemmapRow::NAME => {
+                let memmap: MemmapRow<'_> = row.parse()?;
+                self.weigh(memmap.status, Weight::of(memmap.status), memmap.mode);
+                Ok(Some((memmap.kernel, memmap.arch, memmap.page_bytes)))
             }
             // Other records are checked by the reader and say nothing of this.
             _ => Ok(None),

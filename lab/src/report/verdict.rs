@@ -26,7 +26,8 @@ pub struct Figure {
 const HEADLINE: [&str; 2] = ["proc", "vmread"];
 
 /// Of all runs; the figures are of the first that may be real, else shares alone of the first.
-pub fn of(runs: &[Run]) -> Verdict {
+/// `others` is what is to be said of other records.
+pub fn of(runs: &[Run], others: Vec<String>) -> Verdict {
     let mut sentences = splits(runs);
     let mut figures = Vec::new();
     let first = runs
@@ -51,6 +52,14 @@ pub fn of(runs: &[Run]) -> Verdict {
     }
     if sentences.is_empty() {
         sentences.extend(answers(runs));
+    }
+    sentences.extend(others);
+    if sentences.is_empty() {
+        let all: Vec<&Run> = runs.iter().collect();
+        sentences.push(format!(
+            "No case of bench and no answer of probe about PROT_NONE on {}.",
+            places(&all, &[])
+        ));
     }
     Verdict { sentences, figures }
 }
@@ -258,13 +267,6 @@ fn answers(runs: &[Run]) -> Vec<String> {
         .iter()
         .filter_map(|run| Some((run, answer_words(run)?)))
         .collect();
-    if said.is_empty() {
-        let all: Vec<&Run> = runs.iter().collect();
-        return vec![format!(
-            "No case of bench and no answer of probe about PROT_NONE on {}.",
-            places(&all, &[])
-        )];
-    }
     by_words(&said, |places, words| {
         format!("On {places}, a page that is PROT_NONE gives: {words}.")
     })

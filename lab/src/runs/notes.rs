@@ -68,6 +68,8 @@ pub fn difference<'n>(first: &'n [Note], second: &'n [Note]) -> Option<Differenc
 /// state: what was asked of it may differ.
 #[must_use]
 pub fn same_environment(first: &[Note], second: &[Note]) -> bool {
-    let asked = |key: &str| key == "command" || key == "clock" || key.starts_with("option_");
+    // The size of pages is the machine's, by its rows or by this note.
+    let beside = ["command", "clock", "page_bytes"];
+    let asked = |key: &str| beside.contains(&key) || key.starts_with("option_");
     differences(first, second).all(|found| asked(found.key))
 }

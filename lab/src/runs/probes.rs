@@ -54,6 +54,16 @@ pub enum Gave {
     Unanswered(String),
 }
 
+/// Reasons of rows without a read that are the reader's own answer: it gives nothing there, as
+/// it would on any machine. All others say that the question could not be asked here.
+const ANSWERS: [&str; 5] = [
+    "blocked",
+    "left-unread",
+    "page-not-present",
+    "no-file-behind-it",
+    "page-is-not-the-files",
+];
+
 /// A side effect that a row can tell of.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
@@ -179,7 +189,8 @@ impl Cell {
 impl Answer {
     fn of(row: &ProbeRow<'_>) -> Self {
         let gave = Gave::of(row);
-        let read = !matches!(gave, Gave::Unanswered(_));
+        // A reader that left it unread has changed nothing, and is not watched.
+        let read = matches!(row.status, Status::Ok | Status::Short(_));
         let changes = CHANGES
             .iter()
             .filter(|_| read)
@@ -249,6 +260,7 @@ impl Gave {
     fn of(row: &ProbeRow<'_>) -> Self {
         let errno = row.errno.to_owned();
         match (row.status, row.returned_bytes) {
+            (Status::Skipped(why), _) if ANSWERS.contains(&why) => Self::Nothing(why.to_owned()),
             (Status::Skipped(reason), _) => Self::Unanswered(format!("skipped: {reason}")),
             (Status::Errno(name), _) => Self::Unanswered(format!("failed: {name}")),
             (_, None | Some(0)) => Self::Nothing(errno),

@@ -33,9 +33,14 @@ pub use error::{Place, Problem, StreamError};
 pub use reader::{Stream, StreamReader, Tolerance};
 pub use row::Row;
 
+use cowitness::emit::audit_row::AuditRow;
 use cowitness::emit::bench_row::BenchRow;
+use cowitness::emit::memmap_row::MemmapRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
+use cowitness::emit::sharing_row::{SharingFitRow, SharingRow};
+use cowitness::emit::sizes_row::SizesRow;
+use cowitness::emit::startup_row::{StartupAbRow, StartupFitRow, StartupRow};
 use cowitness::emit::stream::MAGIC;
 use cowitness::emit::survey_row::SurveyRow;
 
@@ -70,22 +75,33 @@ pub fn is_emulated(notes: &[Note]) -> bool {
 struct Kind {
     name: &'static str,
     columns: &'static [&'static str],
+    check: for<'r> fn(&Row<'r>) -> Result<(), StreamError>,
+}
+
+/// The kind of a record, which is named by its row type.
+macro_rules! kind {
+    ($row:ident) => {
+        Kind {
+            name: $row::NAME,
+            columns: $row::COLUMNS,
+            check: |row| row.parse::<$row<'_>>().map(drop),
+        }
+    };
 }
 
 const KINDS: &[Kind] = &[
-    Kind::of::<BenchRow<'_>>(),
-    Kind::of::<ProbeRow<'_>>(),
-    Kind::of::<SurveyRow<'_>>(),
+    kind!(BenchRow),
+    kind!(ProbeRow),
+    kind!(SurveyRow),
+    kind!(AuditRow),
+    kind!(MemmapRow),
+    kind!(SharingRow),
+    kind!(SharingFitRow),
+    kind!(StartupRow),
+    kind!(StartupAbRow),
+    kind!(StartupFitRow),
+    kind!(SizesRow),
 ];
-
-impl Kind {
-    const fn of<'a, R: Record<'a>>() -> Self {
-        Self {
-            name: R::NAME,
-            columns: R::COLUMNS,
-        }
-    }
-}
 
 fn known_records() -> String {
     let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();

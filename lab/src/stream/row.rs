@@ -1,5 +1,6 @@
 //! One row and its place.
 
+use super::KINDS;
 use super::error::{Place, Problem, StreamError};
 use super::sound::Sound;
 use crate::text::shown;
@@ -41,6 +42,15 @@ impl<'r> Row<'r> {
             Some(what) => Err(self.error(Problem::Contradiction(what))),
             None => Ok(read),
         }
+    }
+
+    /// Whether it is sound, whatever record it is of.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn check(&self) -> Result<(), StreamError> {
+        let kind = KINDS.iter().find(|kind| kind.name == self.record());
+        kind.map_or(Ok(()), |kind| (kind.check)(self))
     }
 
     fn bad_field(&self, column: &'static str) -> Problem {

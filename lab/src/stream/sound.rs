@@ -1,8 +1,14 @@
 //! Rows that contradict themselves: no program wrote them, whatever their checksum says.
 
+use cowitness::emit::audit_row::AuditRow;
 use cowitness::emit::bench_row::BenchRow;
+use cowitness::emit::fixed::Milli;
+use cowitness::emit::memmap_row::MemmapRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Status;
+use cowitness::emit::sharing_row::{SharingFitRow, SharingRow};
+use cowitness::emit::sizes_row::SizesRow;
+use cowitness::emit::startup_row::{StartupAbRow, StartupFitRow, StartupRow};
 use cowitness::emit::survey_row::SurveyRow;
 
 /// The method of the rows of `probe` that read nothing.
@@ -51,11 +57,165 @@ impl Sound for ProbeRow<'_> {
     }
 }
 
-/// It predicts: no column bounds another.
 impl Sound for SurveyRow<'_> {
     fn contradiction(&self) -> Option<String> {
-        None
+        let present = self.present_pages;
+        let among = [
+            ("exclusive", self.exclusive_pages),
+            ("shared anonymous", self.shared_anon_pages),
+            ("file", self.file_pages),
+            ("to be split by proc", self.proc_split_pages),
+            ("to be split by vmread", self.vmread_split_pages),
+            ("to be split by hybrid", self.hybrid_split_pages),
+        ];
+        let mut among = among.into_iter();
+        among.find_map(|(what, pages)| exceeds(pages, what, present, "pages present"))
     }
+}
+
+impl Sound for AuditRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        let fate = self.split_pages.zip(self.shared_after);
+        let accounted = fate.map(|(split, after)| split.saturating_add(after));
+        let came = self.bytes_per_pass.zip(self.unread_bytes);
+        let bytes = came.map(|(came, missing)| came.saturating_add(missing));
+        let both = self.cold_ns.is_some() && self.warm_ns.is_some();
+        let incomplete = bytes.zip(self.readable_bytes).filter(|(bytes, readable)| {
+            // A pass that was cut short has not tried all.
+            self.status == Status::Ok && bytes != readable
+        });
+        exceeds(
+            accounted,
+            "pages split or still shared",
+            self.tracked_pages,
+            "tracked",
+        )
+        .or_else(|| {
+            exceeds(
+                bytes,
+                "bytes read or not to be read",
+                self.readable_bytes,
+                "readable",
+            )
+        })
+        .or_else(|| both.then(|| "a pass that is both cold and warm".to_owned()))
+        .or_else(|| {
+            (self.repeat == 1 && self.warm_ns.is_some())
+                .then(|| "a first pass that is warm".to_owned())
+        })
+        .or_else(|| {
+            incomplete.map(|(bytes, readable)| {
+                format!("{bytes} bytes read or not to be read make no {readable}")
+            })
+        })
+    }
+}
+
+impl Sound for MemmapRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        let Self {
+            bytes,
+            pages,
+            page_bytes,
+            ..
+        } = *self;
+        if page_bytes == 0 {
+            return Some("pages of 0 bytes".to_owned());
+        }
+        let wanted = bytes.div_ceil(page_bytes);
+        (pages != wanted).then(|| format!("{bytes} bytes are {wanted} pages, not {pages}"))
+    }
+}
+
+impl Sound for SharingRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        let Self { idx, n, rep, .. } = *self;
+        if rep == 0 || !(1..=n).contains(&idx) {
+            return Some(format!("process {idx} of {n} in repetition {rep}"));
+        }
+        let private = self.Private_Clean.zip(self.Private_Dirty);
+        let private = private.map(|(clean, dirty)| clean.saturating_add(dirty));
+        let pss = exceeds(self.Pss, "KiB of PSS", self.Rss, "of RSS");
+        pss.or_else(|| exceeds(private, "private KiB", self.Rss, "of RSS"))
+    }
+}
+
+impl Sound for SharingFitRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        no_share(self.r2)
+    }
+}
+
+impl Sound for StartupRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        if self.round == 0 || self.position == 0 {
+            return Some(format!("place {} of round {}", self.position, self.round));
+        }
+        exceeds(self.exec_ns, "ns until exec", self.total_ns, "in all")
+    }
+}
+
+impl Sound for StartupAbRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        let within = |low: Option<i64>, at: Option<i64>, high: Option<i64>| {
+            let (low, at, high) = (low?, at?, high?);
+            (!(low..=high).contains(&at))
+                .then(|| format!("a median of {at} ns outside of its interval, {low} to {high}"))
+        };
+        within(self.low_ns, self.difference_ns, self.high_ns)
+            .or_else(|| within(self.null_low_ns, self.null_difference_ns, self.null_high_ns))
+    }
+}
+
+impl Sound for StartupFitRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        no_share(self.r2)
+    }
+}
+
+impl Sound for SizesRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        let parts = [
+            (
+                "distinct objects",
+                Some(self.distinct_objects),
+                Some(self.objects),
+                "objects",
+            ),
+            (
+                "distinct bytes",
+                Some(self.distinct_bytes),
+                Some(self.bytes_private),
+                "bytes",
+            ),
+            (
+                "distinct chunks",
+                self.distinct_chunks,
+                self.chunks,
+                "chunks",
+            ),
+            (
+                "bytes of index",
+                self.index_bytes,
+                self.bytes_chunks,
+                "bytes of chunks",
+            ),
+        ];
+        let mut parts = parts.into_iter();
+        parts.find_map(|(what, part, whole, of)| exceeds(part, what, whole, of))
+    }
+}
+
+/// A share of the variance that is less than none or more than all.
+fn no_share(r2: Option<Milli>) -> Option<String> {
+    let out = r2.filter(|r2| !(0..=1000).contains(&r2.0));
+    out.map(|r2| format!("a share of {}/1000 of the variance", r2.0))
+}
+
+/// `12 distinct chunks of 7 chunks`, if a part is larger than its whole.
+fn exceeds(part: Option<u64>, what: &str, whole: Option<u64>, of: &str) -> Option<String> {
+    let (part, whole) = part.zip(whole)?;
+    (part > whole).then(|| format!("{part} {what} of {whole} {of}"))
 }
 
 fn too_many(tracked: Option<u64>, split: Option<u64>) -> Option<String> {

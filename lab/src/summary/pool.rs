@@ -168,7 +168,7 @@ impl Pool {
             emulated: stream::is_emulated(&self.notes),
             kernel: &self.machine.kernel,
             arch: &self.machine.arch,
-            page_bytes: self.machine.page_bytes,
+            page_bytes: self.machine.page_bytes.unwrap_or(0),
             intended: self.intended,
         };
         let mut scratch = vec![0; self.samples.len() * SCRATCH_PER_SAMPLE];

@@ -5,6 +5,7 @@ use core::arch::asm;
 /// System-call numbers.
 pub(in crate::sys) mod nr {
     pub(in crate::sys) const DUP3: usize = 24;
+    pub(in crate::sys) const UNLINKAT: usize = 35;
     pub(in crate::sys) const OPENAT: usize = 56;
     pub(in crate::sys) const LSEEK: usize = 62;
     pub(in crate::sys) const READ: usize = 63;
@@ -20,8 +21,10 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const GETRUSAGE: usize = 165;
     pub(in crate::sys) const PRCTL: usize = 167;
     pub(in crate::sys) const GETCPU: usize = 168;
+    pub(in crate::sys) const BRK: usize = 214;
     pub(in crate::sys) const CLONE: usize = 220;
     pub(in crate::sys) const EXECVE: usize = 221;
+    pub(in crate::sys) const MADVISE: usize = 233;
     pub(in crate::sys) const WAIT4: usize = 260;
     pub(in crate::sys) const PROCESS_VM_READV: usize = 270;
     pub(in crate::sys) const EXECVEAT: usize = 281;

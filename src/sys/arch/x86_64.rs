@@ -6,9 +6,11 @@ use core::arch::{asm, x86_64::__cpuid};
 pub(in crate::sys) mod nr {
     pub(in crate::sys) const READ: usize = 0;
     pub(in crate::sys) const LSEEK: usize = 8;
+    pub(in crate::sys) const BRK: usize = 12;
     pub(in crate::sys) const RT_SIGACTION: usize = 13;
     pub(in crate::sys) const RT_SIGPROCMASK: usize = 14;
     pub(in crate::sys) const PREAD64: usize = 17;
+    pub(in crate::sys) const MADVISE: usize = 28;
     pub(in crate::sys) const CLONE: usize = 56;
     pub(in crate::sys) const EXECVE: usize = 59;
     pub(in crate::sys) const WAIT4: usize = 61;
@@ -21,6 +23,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const CLOCK_GETTIME: usize = 228;
     pub(in crate::sys) const EXIT_GROUP: usize = 231;
     pub(in crate::sys) const OPENAT: usize = 257;
+    pub(in crate::sys) const UNLINKAT: usize = 263;
     pub(in crate::sys) const DUP3: usize = 292;
     pub(in crate::sys) const GETCPU: usize = 309;
     pub(in crate::sys) const PROCESS_VM_READV: usize = 310;

@@ -1,0 +1,223 @@
+//! Bytes of the first R closures under storage models, and where one becomes smaller.
+
+use super::environment::Stream;
+use super::many::{grouped, losses};
+use super::plot::{Across, Given, Plot, bytes_unit};
+use crate::runs::Files;
+use crate::runs::others::Size;
+use crate::text::shown;
+
+/// The most rows of one table: of more, some in even steps are shown.
+const ROWS_MAX: usize = 300;
+
+/// The models, in the order of the columns.
+const MODELS: [&str; 4] = ["private", "store", "store, symbols", "chunks"];
+
+/// Model pairs whose crossover is asked for: which becomes smaller than which.
+const CROSSOVERS: [(usize, usize); 5] = [(1, 0), (2, 0), (3, 0), (3, 1), (3, 2)];
+
+/// One stream.
+pub struct Sizes {
+    pub name: String,
+    pub curves: Vec<Curves>,
+    pub remarks: Vec<String>,
+    /// The same in a sentence.
+    pub said: String,
+    /// Its notes.
+    pub stream: Stream,
+}
+
+/// One page size and average chunk.
+pub struct Curves {
+    pub heading: String,
+    pub plot: Option<Plot>,
+    pub rows: Vec<Row>,
+    /// A smaller model, a larger one, from which R on.
+    pub crossovers: Vec<[String; 3]>,
+    pub note: String,
+}
+
+/// So many roots.
+pub struct Row {
+    pub r: u64,
+    pub objects: [u64; 2],
+    /// By model.
+    pub bytes: Vec<String>,
+}
+
+impl Sizes {
+    /// Of a stream.
+    pub fn of(files: &Files) -> Self {
+        let rows = || files.sizes.rows.iter();
+        let sound = rows().filter(|row| row.why.is_none());
+        let settings = grouped(sound.map(|row| ((row.page_size, row.avg_chunk), row)));
+        let mut curves: Vec<Curves> = settings
+            .iter()
+            .map(|(setting, rows)| Curves::of(*setting, rows))
+            .collect();
+        let remarks = losses(rows().map(|row| row.why.as_deref()), "rows")
+            .into_iter()
+            .collect();
+        curves.truncate(12);
+        Self {
+            name: match &*files.label {
+                "" => files.source.place.clone(),
+                label => shown(label.as_bytes()),
+            },
+            said: settings
+                .first()
+                .map(|(_, rows)| said(rows))
+                .unwrap_or_default(),
+            curves,
+            remarks,
+            stream: Stream::of(&files.source),
+        }
+    }
+}
+
+impl Curves {
+    fn of((page_size, avg_chunk): (u64, u64), rows: &[&Size]) -> Self {
+        let mut rows = rows.to_vec();
+        rows.sort_by_key(|row| row.r);
+        let step = rows.len().div_ceil(ROWS_MAX).max(1);
+        let last = rows.len().saturating_sub(1);
+        let listed = rows
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| at % step == 0 || *at == last);
+        let row = |(_, size): (usize, &&Size)| Row {
+            r: size.r,
+            objects: size.objects,
+            bytes: size
+                .bytes
+                .map(|b| b.map_or_else(String::new, |b| b.to_string()))
+                .to_vec(),
+        };
+        let [page, chunk] = [page_size, avg_chunk].map(crate::figures::bytes);
+        Self {
+            heading: format!("Pages of {page}, chunks of {chunk} on average"),
+            plot: plot(&rows),
+            crossovers: crossovers(&rows),
+            rows: listed.map(row).collect(),
+            note: match step {
+                1 => String::new(),
+                step => format!(
+                    "Every {step}th of {} rows is listed, and the last.",
+                    rows.len()
+                ),
+            },
+        }
+    }
+}
+
+fn plot(rows: &[&Size]) -> Option<Plot> {
+    let points = |model: usize| -> Vec<(f64, f64)> {
+        let known = rows
+            .iter()
+            .filter_map(|row| Some((row.r as f64, row.bytes[model]? as f64)));
+        known.collect()
+    };
+    let all = (0..MODELS.len()).map(|model| (model, points(model)));
+    let most = all
+        .clone()
+        .flat_map(|(_, points)| points)
+        .map(|point| point.1)
+        .fold(0.0, f64::max);
+    let given = all.map(|(model, line)| Given {
+        name: MODELS[model].to_owned(),
+        points: marks(&line),
+        line,
+    });
+    Plot::of(
+        "Bytes by the number of roots, under each storage model".to_owned(),
+        ("R, roots", Across::Even),
+        ("size", &bytes_unit(most)),
+        given.collect(),
+    )
+}
+
+/// A few of the points: their marks tell the lines apart.
+fn marks(line: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let step = line.len().div_ceil(8).max(1);
+    line.iter().copied().skip(step - 1).step_by(step).collect()
+}
+
+fn crossovers(rows: &[&Size]) -> Vec<[String; 3]> {
+    let row = |(small, large): (usize, usize)| {
+        let known = rows.iter().any(|row| row.bytes[small].is_some());
+        let words = if known {
+            crossover(rows, small, large)
+        } else {
+            "unknown".to_owned()
+        };
+        [MODELS[small].to_owned(), MODELS[large].to_owned(), words]
+    };
+    CROSSOVERS.into_iter().map(row).collect()
+}
+
+/// From which R on one model is smaller than another, to the last row that knows both.
+fn crossover(rows: &[&Size], small: usize, large: usize) -> String {
+    let both = rows
+        .iter()
+        .filter_map(|row| Some((row.r, row.bytes[small]? < row.bytes[large]?)));
+    let both: Vec<(u64, bool)> = both.collect();
+    let steady = both
+        .iter()
+        .rposition(|(_, smaller)| !smaller)
+        .map_or(0, |last| last + 1);
+    match both.get(steady) {
+        Some((r, _)) => format!("R = {r}"),
+        None => "none".to_owned(),
+    }
+}
+
+fn said(rows: &[&Size]) -> String {
+    let Some(last) = rows.iter().max_by_key(|row| row.r) else {
+        return String::new();
+    };
+    let share = |model: usize| {
+        let [part, whole] = [last.bytes[model]?, last.bytes[0]?];
+        let times = whole as f64 / part.max(1) as f64;
+        Some(format!("{times:.2} times as large as {}", MODELS[model]))
+    };
+    let shares: Vec<String> = (1..MODELS.len()).filter_map(share).collect();
+    if shares.is_empty() {
+        return String::new();
+    }
+    format!(
+        "At {} roots private closures are {}.",
+        last.r,
+        crate::figures::list(&shares)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(r: u64, private: u64, store: Option<u64>) -> Size {
+        Size {
+            r,
+            objects: [r, r],
+            bytes: [Some(private), store, None, None],
+            page_size: 4096,
+            avg_chunk: 16384,
+            why: None,
+        }
+    }
+
+    #[test]
+    fn a_crossover_lasts() {
+        let curve = |stores: [Option<u64>; 4]| {
+            let rows: Vec<Size> = (1..)
+                .zip(stores)
+                .map(|(r, store)| size(r, 100 * r, store))
+                .collect();
+            crossover(&rows.iter().collect::<Vec<_>>(), 1, 0)
+        };
+        assert_eq!(curve([Some(150), Some(199), Some(250), Some(300)]), "R = 2");
+        assert_eq!(curve([Some(50), Some(250), Some(250), Some(300)]), "R = 3");
+        assert_eq!(curve([Some(150), Some(250), Some(250), Some(400)]), "none");
+        assert_eq!(curve([Some(50), None, None, None]), "R = 1");
+    }
+}

@@ -1,0 +1,188 @@
+//! `audit PID`: really reads a live process, and reports what that cost and changed against
+//! what its page table let expect.
+
+mod pass;
+mod row;
+mod stop;
+mod words;
+
+use super::env::{self, Context, Kernel};
+use super::live::{self, Mappings, Splits};
+use super::progress::Progress;
+use crate::cli::Effective;
+use crate::cli::audit::Options;
+use crate::emit::audit_row::AuditRow;
+use crate::emit::record::Status;
+use crate::emit::stream::{Preamble, Rows};
+use crate::error::Error;
+use crate::measure::audit::{Auditor, Ended};
+use crate::measure::census::Counter;
+use crate::measure::plan::LIST_MAX;
+use crate::reader::Method;
+use crate::sys::auxv::Auxv;
+use crate::sys::process::proc_is_ours;
+use crate::sys::stdio::{Output, stdout};
+use crate::sys::{Clock, Errno, errno};
+use heapless::Vec;
+use pass::Passed;
+use row::Common;
+use words::Finding;
+
+/// Status of passes that could not begin, because the process had ended.
+const GONE: &str = "target-is-gone";
+/// Status of the other passes of a reader that the kernel refused.
+const REFUSED: &str = "not-permitted";
+
+/// Reads the process with each reader.
+///
+/// # Errors
+/// See [`Error`]. Rows of passes that ended before are already written.
+pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
+    let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
+    let page_bytes = auxv.page_bytes();
+    if !proc_is_ours() {
+        return Err(Error::NO_PROC);
+    }
+    // Opened first: it stays this process's, whatever becomes of the number.
+    let counter = Counter::open(options.pid, page_bytes)
+        .map_err(|errno| live::refused(options.pid, "pagemap", errno))?;
+    if Mappings::now(options.pid)?.vmas == 0 {
+        return Err(Error::Invalid(
+            "the process has no memory: a zombie or a kernel thread",
+        ));
+    }
+    let kernel = Kernel::read();
+    let (_held, stopped) = stop::still(options.pid, options.stop, clock)?;
+    let buffers = options.methods.iter();
+    let buffer = buffers.map(|method| method.buffer_bytes(options.block as usize));
+    let auditor = Auditor::new(
+        clock,
+        counter,
+        options.block as usize,
+        buffer.max().unwrap_or(0),
+        page_bytes,
+    );
+    let mut run = Run {
+        pid: options.pid,
+        passes: 1 + options.warm,
+        common: Common {
+            label: options.common.label,
+            kernel: kernel.release(),
+            page_bytes: page_bytes as u64,
+            pid: options.pid,
+            block_bytes: options.block,
+        },
+        auditor: auditor.map_err(Error::kernel("map memory for the buffer"))?,
+        splits: Splits::untried(clock, page_bytes),
+        progress: Progress::new(options.common.quiet, clock, 0),
+        read_mib: pass::Done::default(),
+        findings: Vec::new(),
+        ending: Ok(()),
+    };
+    let context = Context {
+        command: "audit",
+        effective,
+        common: options.common,
+        clock,
+        page_bytes,
+        cpu: None,
+    };
+    let mut preamble = Preamble::begin(stdout())?;
+    env::write(&mut preamble, &context)?;
+    preamble.note("target_stopped", if stopped { "yes" } else { "no" })?;
+    let total = options.methods.len() as u64 * run.passes;
+    let mut rows = preamble.header::<AuditRow<'_>>(total)?;
+    let done = run.every_reader(&options.methods, &mut rows);
+    run.progress.clear();
+    done?;
+    rows.end()?;
+    if !options.common.quiet {
+        words::say(&run.findings, &run.common, stopped);
+    }
+    run.ending
+}
+
+/// What a run carries from pass to pass.
+struct Run<'r> {
+    pid: i32,
+    /// Of each reader.
+    passes: u64,
+    common: Common<'r>,
+    auditor: Auditor,
+    splits: Splits,
+    progress: Progress,
+    read_mib: pass::Done,
+    findings: Vec<Finding, LIST_MAX>,
+    /// The worst that was seen.
+    ending: Result<(), Error>,
+}
+
+impl Run<'_> {
+    fn every_reader(&mut self, methods: &[Method], rows: &mut Rows<Output>) -> Result<(), Error> {
+        let total = methods.len() as u64 * self.passes;
+        for (method, position) in methods.iter().copied().zip(1..) {
+            let mut finding = Finding::of(method);
+            let mut lost = None;
+            let mut predicted = None;
+            for repeat in 1..=self.passes {
+                let place = row::Place {
+                    method,
+                    position,
+                    repeat,
+                };
+                let gone = matches!(self.ending, Err(Error::Ended(_))).then_some(GONE);
+                if let Some(reason) = gone.or(lost) {
+                    rows.row(&row::skipped(&self.common, &place, reason))?;
+                    continue;
+                }
+                if repeat == 1 {
+                    predicted = self.predict(method, total)?;
+                }
+                let passed = self.pass(method, repeat == 1)?;
+                rows.row(&row::make(&self.common, &place, predicted, &passed))?;
+                finding.note(predicted, &passed);
+                lost = self.note(&passed);
+            }
+            // As many as there are methods at most.
+            let _ = self.findings.push(finding);
+        }
+        Ok(())
+    }
+
+    /// What became of the pass; the reason why its reader need not try again.
+    fn note(&mut self, passed: &Passed) -> Option<&'static str> {
+        let (error, lost) = match passed.ended {
+            Ok(()) => return None,
+            Err(Ended::Gone) => (Error::Ended(self.pid), None),
+            Err(Ended::Refused(Errno::NOSYS)) => (
+                Error::Invalid("a reader is not in this kernel: see the status column"),
+                Some("not-in-this-kernel"),
+            ),
+            Err(Ended::Refused(errno)) => (live::refused(self.pid, "mem", errno), Some(REFUSED)),
+            Err(Ended::Pagemap(errno)) => {
+                (live::refused(self.pid, "pagemap", errno), Some(REFUSED))
+            }
+        };
+        // That it is gone outweighs that a reader was refused.
+        if self.ending.is_ok() || passed.ended == Err(Ended::Gone) {
+            self.ending = Err(error);
+        }
+        lost
+    }
+}
+
+impl Passed {
+    /// What the row says of how it ended.
+    fn status(&self) -> Status<'static> {
+        match self.ended {
+            Ok(()) if self.tally.bytes == 0 => Status::Skipped("nothing-could-be-read"),
+            Ok(()) => Status::Ok,
+            Err(Ended::Gone) => Status::Errno("ESRCH"),
+            Err(Ended::Refused(errno) | Ended::Pagemap(errno)) => {
+                let name = errno::name_or_unknown(errno);
+                let reason = self.method.refusal(errno);
+                reason.map_or(Status::Errno(name), Status::Skipped)
+            }
+        }
+    }
+}

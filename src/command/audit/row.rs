@@ -1,0 +1,132 @@
+//! From a pass to a row.
+
+use super::pass::Passed;
+use crate::emit::audit_row::AuditRow;
+use crate::emit::fixed::Centi;
+use crate::emit::record::Status;
+use crate::measure::evidence::Evidence;
+use crate::proc::smaps::UsageDelta;
+use crate::reader::Method;
+use crate::stats::mib_s_centi;
+use crate::sys::{cpu, errno};
+
+/// What is the same in every row of a run.
+pub(super) struct Common<'c> {
+    pub(super) label: &'c str,
+    pub(super) kernel: &'c str,
+    pub(super) page_bytes: u64,
+    pub(super) pid: i32,
+    pub(super) block_bytes: u64,
+}
+
+/// Which pass it is.
+pub(super) struct Place {
+    pub(super) method: Method,
+    /// Of the reader in the list, from 1.
+    pub(super) position: u64,
+    /// Of the pass among those of the reader, from 1.
+    pub(super) repeat: u64,
+}
+
+/// The row of a pass that was not made.
+pub(super) fn skipped<'c>(
+    common: &Common<'c>,
+    place: &Place,
+    reason: &'static str,
+) -> AuditRow<'c> {
+    AuditRow {
+        label: common.label,
+        kernel: common.kernel,
+        arch: cpu::ARCH,
+        page_bytes: common.page_bytes,
+        pid: common.pid.unsigned_abs().into(),
+        method: place.method.name(),
+        block_bytes: common.block_bytes,
+        repeat: place.repeat,
+        position: place.position,
+        bytes_per_pass: None,
+        cold_ns: None,
+        warm_ns: None,
+        cold_mib_s: None,
+        warm_mib_s: None,
+        evidence: Evidence::None.name(),
+        tracked_pages: None,
+        shared_before: None,
+        shared_after: None,
+        split_pages: None,
+        target_minflt: None,
+        target_majflt: None,
+        reader_minflt_cold: None,
+        reader_minflt_warm: None,
+        target_rss_kib: None,
+        target_pss_kib: None,
+        target_shared_dirty_kib: None,
+        target_private_kib: None,
+        predicted_split_pages: None,
+        raced_pages: None,
+        faulted_in_pages: None,
+        swapped_in_pages: None,
+        vmas: None,
+        vma_change: None,
+        readable_bytes: None,
+        unread_bytes: None,
+        unread_runs: None,
+        errno: "",
+        left_out_bytes: None,
+        status: Status::Skipped(reason),
+    }
+}
+
+/// The row of one pass; `predicted` is what was expected of the cold one.
+pub(super) fn make<'c>(
+    common: &Common<'c>,
+    place: &Place,
+    predicted: Option<u64>,
+    passed: &Passed,
+) -> AuditRow<'c> {
+    let (tally, fate) = (&passed.tally, &passed.tally.fate);
+    let kib = |field: fn(&UsageDelta) -> i64| passed.usage.as_ref().map(field);
+    let evidence = match passed.pfn {
+        true => Evidence::Pfn,
+        false => Evidence::Exclusive,
+    };
+    let (cold, warm) = match passed.cold {
+        true => (Some(tally.ns), None),
+        false => (None, Some(tally.ns)),
+    };
+    let rate = |ns: Option<u64>| mib_s_centi(tally.bytes, ns?).map(Centi);
+    let minor = tally.faults.map(|faults| faults.minor);
+    AuditRow {
+        bytes_per_pass: Some(tally.bytes),
+        cold_ns: cold,
+        warm_ns: warm,
+        cold_mib_s: rate(cold),
+        warm_mib_s: rate(warm),
+        evidence: evidence.name(),
+        tracked_pages: Some(fate.tracked),
+        shared_before: Some(fate.tracked),
+        shared_after: Some(fate.still_shared),
+        split_pages: Some(fate.split),
+        target_minflt: passed.faults.map(|(minor, _)| minor),
+        target_majflt: passed.faults.map(|(_, major)| major),
+        reader_minflt_cold: minor.filter(|_| passed.cold),
+        reader_minflt_warm: minor.filter(|_| !passed.cold),
+        target_rss_kib: kib(|usage| usage.rss_kib),
+        target_pss_kib: kib(|usage| usage.pss_kib),
+        target_shared_dirty_kib: kib(|usage| usage.shared_dirty_kib),
+        target_private_kib: kib(UsageDelta::private_kib),
+        predicted_split_pages: predicted.filter(|_| passed.cold),
+        raced_pages: Some(fate.raced),
+        faulted_in_pages: Some(fate.faulted_in),
+        swapped_in_pages: Some(fate.swapped_in),
+        vmas: Some(tally.vmas),
+        vma_change: passed.vma_change,
+        readable_bytes: Some(tally.readable),
+        unread_bytes: Some(tally.unread),
+        unread_runs: Some(tally.unread_runs),
+        errno: tally.errno.map_or("", errno::name_or_unknown),
+        left_out_bytes: Some(tally.left_out),
+        status: passed.status(),
+        ..skipped(common, place, "")
+    }
+}

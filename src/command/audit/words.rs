@@ -1,0 +1,172 @@
+//! The result of an audit in words: per reader, what was expected and what came, and which
+//! one to take.
+
+use super::pass::Passed;
+use super::row::Common;
+use crate::emit::record::Status;
+use crate::proc::smaps::UsageDelta;
+use crate::reader::Method;
+use crate::stats::mib_s_centi;
+use crate::sys::errno;
+use crate::sys::stdio::stderr;
+use crate::text::Text;
+
+/// What is known of one reader at the end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Finding {
+    method: Method,
+    predicted: Option<u64>,
+    cold: Option<Seen>,
+    /// The fastest warm pass.
+    warm_centi: Option<u64>,
+}
+
+/// Of the cold pass.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    tally: crate::measure::audit::Tally,
+    usage: Option<UsageDelta>,
+    whole: bool,
+}
+
+impl Finding {
+    /// Nothing yet.
+    pub(super) const fn of(method: Method) -> Self {
+        Self {
+            method,
+            predicted: None,
+            cold: None,
+            warm_centi: None,
+        }
+    }
+
+    /// Takes over a pass.
+    pub(super) fn note(&mut self, predicted: Option<u64>, passed: &Passed) {
+        if passed.cold {
+            self.predicted = predicted;
+            self.cold = Some(Seen {
+                tally: passed.tally,
+                usage: passed.usage,
+                whole: passed.status() == Status::Ok,
+            });
+        } else if passed.status() == Status::Ok {
+            let rate = mib_s_centi(passed.tally.bytes, passed.tally.ns);
+            self.warm_centi = self.warm_centi.max(rate);
+        }
+    }
+
+    fn describe(&self, line: &mut Text, page_bytes: u64) {
+        line.add("  ").add(self.method.name()).pad_to(15);
+        let Some(seen) = &self.cold else {
+            line.add("read nothing: see the status column\n");
+            return;
+        };
+        let (tally, fate) = (&seen.tally, &seen.tally.fate);
+        line.number(tally.bytes >> 20).add(" MiB");
+        if let Some(rate) = mib_s_centi(tally.bytes, tally.ns) {
+            line.add(", ").number(rate / 100).add(" MiB/s cold");
+        }
+        if let Some(rate) = self.warm_centi {
+            line.add(", ").number(rate / 100).add(" MiB/s warm");
+        }
+        let stopped_early = if seen.whole {
+            "\n"
+        } else {
+            ", and then no further\n"
+        };
+        line.add(stopped_early).pad_line();
+        line.add("split ").number(fate.split).add(" of ");
+        line.number(fate.tracked).add(" shared pages, ");
+        line.number(fate.split * (page_bytes / 1024))
+            .add(" KiB; predicted ");
+        match self.predicted {
+            Some(predicted) => line.number(predicted).add(agreement(predicted, fate.split)),
+            None => line.add("nothing: it could not be tried here"),
+        };
+        line.add("\n").pad_line();
+        if let Some(usage) = &seen.usage {
+            line.add("RSS ").change(usage.rss_kib).add(" KiB, PSS ");
+            line.change(usage.pss_kib).add(" KiB, private ");
+            line.change(usage.private_kib()).add(" KiB; ");
+        }
+        line.number(fate.faulted_in).add(" pages faulted in, ");
+        line.number(fate.swapped_in).add(" swapped in, ");
+        line.number(fate.raced).add(" raced\n");
+        if let Some(errno) = tally.errno {
+            line.pad_line().add("not read: ").number(tally.unread);
+            line.add(" bytes in ")
+                .number(tally.unread_runs)
+                .add(" places, first ");
+            line.add(errno::name_or_unknown(errno)).add("\n");
+        }
+    }
+}
+
+impl Text {
+    /// Begins a line below the reader's name.
+    fn pad_line(&mut self) -> &mut Self {
+        self.add("                 ")
+    }
+
+    /// A difference with its sign.
+    fn change(&mut self, value: i64) -> &mut Self {
+        if value >= 0 {
+            self.add("+");
+        }
+        self.signed(value)
+    }
+}
+
+/// Within 1 %, or one page.
+fn agreement(predicted: u64, split: u64) -> &'static str {
+    match predicted.abs_diff(split) {
+        0 => ": as predicted",
+        off if off * 100 <= predicted.max(split) => ": within 1 %",
+        _ => ": NOT as predicted",
+    }
+}
+
+/// Writes it; a courtesy of standard error.
+pub(super) fn say(findings: &[Finding], common: &Common<'_>, stopped: bool) {
+    let mut line = Text::new();
+    line.add("cowitness audit: process ")
+        .signed(common.pid.into());
+    line.add(if stopped { ", stopped" } else { ", running" });
+    let seen = findings.iter().find_map(|finding| finding.cold.as_ref());
+    if let Some(Seen { tally, .. }) = seen {
+        line.add(", ").number(tally.vmas).add(" readable VMAs, ");
+        line.number(tally.readable >> 20).add(" MiB");
+        if tally.left_out > 0 {
+            line.add("; ").number(tally.left_out >> 10);
+            line.add(" KiB of devices or userfaultfd left out");
+        }
+    }
+    write(line.add("\n"));
+    for finding in findings {
+        let mut text = Text::new();
+        finding.describe(&mut text, common.page_bytes);
+        write(&text);
+    }
+    if !stopped {
+        write(Text::new().add(
+            "  The process ran meanwhile: what it did itself is among this; --stop keeps it out.\n",
+        ));
+    }
+}
+
+fn write(text: &Text) {
+    let _ = stderr().write_all(text.read().unwrap_or("…\n").as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_percent_is_the_bound() {
+        assert_eq!(agreement(200, 200), ": as predicted");
+        assert_eq!(agreement(200, 198), ": within 1 %");
+        assert_eq!(agreement(200, 197), ": NOT as predicted");
+        assert_eq!(agreement(0, 1), ": NOT as predicted");
+    }
+}

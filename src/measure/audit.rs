@@ -1,0 +1,476 @@
+//! One pass of a reader over a live process, window by window: look at the page table, read,
+//! look again. What must be kept between the two looks is one window's entries, so memory does
+//! not grow with the process.
+
+use super::census::{CHUNK_PAGES, Census, CensusError, Counter, Entries};
+use crate::proc::pagemap::{Entry, Frame};
+use crate::reader::{End, Reader};
+use crate::sys::process::{Faults, own_faults};
+use crate::sys::remote::RemoteSpan;
+use crate::sys::{Clock, Errno, Region, RemoteAddr};
+
+/// Why a pass cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The process has ended, or is another program now.
+    Gone,
+    /// The reader may not.
+    Refused(Errno),
+    /// The page table cannot be read.
+    Pagemap(Errno),
+}
+
+impl From<CensusError> for Ended {
+    fn from(error: CensusError) -> Self {
+        match error {
+            CensusError::Kernel(errno) => Self::Pagemap(errno),
+            CensusError::Gone | CensusError::NotUser => Self::Gone,
+        }
+    }
+}
+
+/// Pages by what became of them between two looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fate {
+    /// Anonymous and mapped by others, too, before.
+    pub tracked: u64,
+    /// Of these, as before.
+    pub still_shared: u64,
+    /// Of these, now a copy of the process's own.
+    pub split: u64,
+    /// Absent before, present now.
+    pub faulted_in: u64,
+    /// Swapped out before, present now.
+    pub swapped_in: u64,
+    /// Changed in another way, which reading does not explain.
+    pub raced: u64,
+}
+
+impl Fate {
+    /// Takes one page over. `zero` is the zero page's frame where frames can be seen.
+    fn page(&mut self, before: Entry, after: Entry, zero: Option<Frame>) {
+        let anonymous = before.present() && !before.file_or_shared_anon();
+        let is_zero = zero.is_some() && before.frame() == zero;
+        if anonymous && !before.exclusive() && !is_zero {
+            self.tracked += 1;
+            *self.of_tracked(before, after) += 1;
+            return;
+        }
+        match (before.present(), after.present()) {
+            (false, true) if before.swapped() => self.swapped_in += 1,
+            (false, true) => self.faulted_in += 1,
+            (true, false) => self.raced += 1,
+            (true, true) if before.frame() != after.frame() => self.raced += 1,
+            _ => {}
+        }
+    }
+
+    /// Where frames cannot be seen, they are the same.
+    fn of_tracked(&mut self, before: Entry, after: Entry) -> &mut u64 {
+        let same_frame = before.frame() == after.frame();
+        let hidden = before.frames_hidden();
+        match (
+            after.present() && !after.file_or_shared_anon(),
+            after.exclusive(),
+        ) {
+            (true, false) if same_frame => &mut self.still_shared,
+            (true, true) if !same_frame || hidden => &mut self.split,
+            // The same frame, and now nobody else's: the others let it go. Another frame that
+            // is shared again: a fork after the copy.
+            _ => &mut self.raced,
+        }
+    }
+}
+
+/// What one pass did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// VMAs that were read.
+    pub vmas: u64,
+    /// Their bytes.
+    pub readable: u64,
+    /// Bytes that came.
+    pub bytes: u64,
+    /// Bytes that did not.
+    pub unread: u64,
+    /// Runs of such.
+    pub unread_runs: u64,
+    /// What the first of them gave; [`Errno::NODATA`]: it was left alone, or nothing came.
+    pub errno: Option<Errno>,
+    /// Bytes of readable VMAs that nobody should read.
+    pub left_out: u64,
+    /// Between the clock readings around the reader's calls.
+    pub ns: u64,
+    /// Charged to the tool meanwhile; `None` where a filter denies the counters.
+    pub faults: Option<Faults>,
+    /// Pages.
+    pub fate: Fate,
+}
+
+/// What all passes over a process share.
+pub struct Auditor {
+    /// Times the calls.
+    pub clock: Clock,
+    /// The process's pages.
+    pub counter: Counter,
+    /// Where the bytes go, to be overwritten by the next.
+    pub buffer: Region,
+    /// Bytes asked for by one read.
+    pub block_bytes: usize,
+    /// Bytes in a page.
+    pub page_bytes: u64,
+    /// Whether the reader may leave pages alone, and then says [`Errno::NODATA`] of a range of
+    /// nothing else.
+    pub leaves_alone: bool,
+    before: Entries,
+    after: Entries,
+}
+
+impl Auditor {
+    /// With memory of its own, touched.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn new(
+        clock: Clock,
+        counter: Counter,
+        block_bytes: usize,
+        buffer_bytes: usize,
+        page_bytes: usize,
+    ) -> Result<Self, Errno> {
+        let mut buffer = Region::not_inherited(buffer_bytes)?;
+        buffer.touch(page_bytes);
+        Ok(Self {
+            clock,
+            counter,
+            buffer,
+            block_bytes,
+            page_bytes: page_bytes as u64,
+            leaves_alone: false,
+            before: Entries::new()?,
+            after: Entries::new()?,
+        })
+    }
+
+    /// Counts the pages of a VMA.
+    ///
+    /// # Errors
+    /// See [`Ended`].
+    pub fn count(&mut self, start: u64, end: u64) -> Result<Census, Ended> {
+        Ok(self.counter.count(start, end)?)
+    }
+
+    /// Reads a VMA in windows; `seen` is told of each how many bytes it has.
+    ///
+    /// # Errors
+    /// See [`Ended`]; `tally` holds what was done until then.
+    pub fn read(
+        &mut self,
+        reader: &mut dyn Reader,
+        (start, end): (u64, u64),
+        tally: &mut Tally,
+        seen: &mut dyn FnMut(u64),
+    ) -> Result<(), Ended> {
+        // Edges at whole multiples: the kernel maps absent file pages in aligned groups.
+        let window = CHUNK_PAGES * self.page_bytes;
+        let mut at = start;
+        while at < end {
+            let next = (at - at % window + window).min(end);
+            self.window(reader, at, next, tally)?;
+            seen(next - at);
+            at = next;
+        }
+        Ok(())
+    }
+
+    fn window(
+        &mut self,
+        reader: &mut dyn Reader,
+        start: u64,
+        end: u64,
+        tally: &mut Tally,
+    ) -> Result<(), Ended> {
+        let pagemap = &self.counter.pagemap;
+        let before = pagemap.look(start, end, &mut self.before)?;
+        let mut calls = Calls {
+            clock: self.clock,
+            block_bytes: self.block_bytes,
+            buffer: self.buffer.bytes_mut(),
+            page_bytes: self.page_bytes,
+            leaves_alone: self.leaves_alone,
+        };
+        let ended = calls.all(reader, start, end, tally);
+        let after = pagemap.look(start, end, &mut self.after)?;
+        for (&before, &after) in before.iter().zip(after) {
+            let zero = self.counter.zero_frame;
+            tally.fate.page(Entry(before), Entry(after), zero);
+        }
+        ended
+    }
+}
+
+/// The reader's calls for one window.
+struct Calls<'b> {
+    clock: Clock,
+    block_bytes: usize,
+    buffer: &'b mut [u8],
+    page_bytes: u64,
+    leaves_alone: bool,
+}
+
+impl Calls<'_> {
+    /// Reads all of it, page by page past what cannot be read.
+    fn all(
+        &mut self,
+        reader: &mut dyn Reader,
+        start: u64,
+        end: u64,
+        tally: &mut Tally,
+    ) -> Result<(), Ended> {
+        let mut at = start;
+        let mut unread_to = None;
+        while at < end {
+            let (reached, came, ending) = self.timed(reader, at, end, tally);
+            // Passed over: a reader may leave pages alone and go on behind them.
+            let left = (reached - at).saturating_sub(came);
+            let errno = match ending {
+                End::Complete => {
+                    tally.miss(end - at - came, None, Errno::NODATA);
+                    return Ok(());
+                }
+                End::Failed(Errno::SRCH) => return Err(Ended::Gone),
+                End::Failed(errno @ (Errno::PERM | Errno::ACCESS | Errno::NOSYS)) => {
+                    return Err(Ended::Refused(errno));
+                }
+                End::Failed(errno) => errno,
+                // The second look tells whether the process is gone.
+                End::Short => Errno::NODATA,
+            };
+            tally.miss(left, None, Errno::NODATA);
+            let next = match errno {
+                // No file behind the mapping, says map-files: nor behind the next page. All of
+                // it was left alone, says hybrid.
+                Errno::NODEV => end,
+                Errno::NODATA if self.leaves_alone && reached == at => end,
+                _ => (reached - reached % self.page_bytes + self.page_bytes).min(end),
+            };
+            tally.miss(next - reached, Some(unread_to == Some(reached)), errno);
+            unread_to = Some(next);
+            at = next;
+        }
+        Ok(())
+    }
+
+    /// How far the reader came, how many bytes it brought, and how it ended.
+    #[inline(never)]
+    fn timed(
+        &mut self,
+        reader: &mut dyn Reader,
+        at: u64,
+        end: u64,
+        tally: &mut Tally,
+    ) -> (u64, u64, End) {
+        let span = RemoteSpan {
+            start: RemoteAddr(at),
+            len: end - at,
+        };
+        let mut reached = at;
+        let mut seen = |start: RemoteAddr, block: &[u8]| reached = start.0 + block.len() as u64;
+        let mut spans = core::iter::once(span);
+        let before = own_faults();
+        let start_ns = self.clock.now_ns();
+        let pass = reader.pass(&mut spans, self.block_bytes, self.buffer, Some(&mut seen));
+        let end_ns = self.clock.now_ns();
+        let faults = own_faults()
+            .zip(before)
+            .map(|(after, before)| after.since(before));
+        tally.ns += end_ns.saturating_sub(start_ns);
+        tally.bytes += pass.bytes;
+        tally.faults = tally.faults.zip(faults).map(|(sum, more)| Faults {
+            minor: sum.minor + more.minor,
+            major: sum.major + more.major,
+        });
+        (reached, pass.bytes, pass.end)
+    }
+}
+
+impl Tally {
+    /// Bytes that did not come; `joined`: right behind those before.
+    fn miss(&mut self, bytes: u64, joined: Option<bool>, errno: Errno) {
+        if bytes == 0 {
+            return;
+        }
+        self.unread += bytes;
+        self.unread_runs += u64::from(joined != Some(true));
+        self.errno = self.errno.or(Some(errno));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reader::{BlockReader, Method};
+
+    const PRESENT: u64 = 1 << 63;
+    const SWAPPED: u64 = 1 << 62;
+    const FILE: u64 = 1 << 61;
+    const OWN: u64 = 1 << 56;
+
+    fn fate(pages: &[(u64, u64)]) -> Fate {
+        let mut fate = Fate::default();
+        for &(before, after) in pages {
+            fate.page(Entry(before), Entry(after), Entry(PRESENT | 3).frame());
+        }
+        fate
+    }
+
+    #[test]
+    fn a_copy_of_ones_own_is_a_split_and_nothing_else_is() {
+        let split = Fate {
+            tracked: 1,
+            split: 1,
+            ..Fate::default()
+        };
+        assert_eq!(fate(&[(PRESENT | 7, PRESENT | OWN | 8)]), split);
+        // Without frames only bit 56 tells.
+        assert_eq!(fate(&[(PRESENT, PRESENT | OWN)]), split);
+        let shared = Fate {
+            tracked: 1,
+            still_shared: 1,
+            ..Fate::default()
+        };
+        assert_eq!(fate(&[(PRESENT | 7, PRESENT | 7)]), shared);
+        assert_eq!(fate(&[(PRESENT, PRESENT)]), shared);
+        let raced = Fate {
+            tracked: 1,
+            raced: 1,
+            ..Fate::default()
+        };
+        // The others let it go; gone; copied and shared again; swapped out.
+        for after in [PRESENT | OWN | 7, 0, PRESENT | 8, SWAPPED | 1] {
+            assert_eq!(fate(&[(PRESENT | 7, after)]), raced, "{after:x}");
+        }
+    }
+
+    #[test]
+    fn what_comes_in_is_told_from_what_was_there() {
+        let pages = [
+            (0, PRESENT | FILE | 9),
+            (0, PRESENT | 3),
+            (SWAPPED | 5, PRESENT | OWN | 9),
+            (0, 0),
+            (PRESENT | 3, PRESENT | 3),
+            (PRESENT | OWN | 9, PRESENT | OWN | 9),
+            (PRESENT | FILE | 9, PRESENT | FILE | 9),
+            (PRESENT | OWN | 9, PRESENT | OWN | 10),
+            (PRESENT | OWN | 9, 0),
+        ];
+        let want = Fate {
+            faulted_in: 2,
+            swapped_in: 1,
+            raced: 2,
+            ..Fate::default()
+        };
+        assert_eq!(fate(&pages), want);
+    }
+
+    /// Memory with holes: pages of 16 bytes, of which some cannot be read.
+    struct Holes(&'static [u64]);
+
+    impl BlockReader for Holes {
+        fn read(&mut self, start: RemoteAddr, block: &mut [u8]) -> Result<usize, Errno> {
+            let ends = self.0.iter().find(|&&page| page >= start.0 / 16);
+            match ends.map(|page| (page * 16).saturating_sub(start.0)) {
+                Some(0) => Err(Errno::FAULT),
+                Some(left) => Ok(block.len().min(left as usize)),
+                None => Ok(block.len()),
+            }
+        }
+    }
+
+    #[test]
+    fn behind_what_cannot_be_read_reading_goes_on() {
+        let read = |holes| {
+            let mut calls = Calls {
+                clock: Clock::system_call(),
+                block_bytes: 32,
+                buffer: &mut [0; 32],
+                page_bytes: 16,
+                leaves_alone: false,
+            };
+            let mut tally = Tally::default();
+            calls.all(&mut Holes(holes), 0, 160, &mut tally).unwrap();
+            assert_eq!(tally.bytes + tally.unread, 160);
+            (tally.bytes, tally.unread_runs, tally.errno)
+        };
+        assert_eq!(read(&[]), (160, 0, None));
+        assert_eq!(read(&[3]), (144, 1, Some(Errno::FAULT)));
+        assert_eq!(read(&[0, 4, 5, 9]), (96, 3, Some(Errno::FAULT)));
+    }
+
+    #[test]
+    fn refusal_and_end_stop_the_pass() {
+        struct Says(Errno);
+        impl BlockReader for Says {
+            fn read(&mut self, _: RemoteAddr, _: &mut [u8]) -> Result<usize, Errno> {
+                Err(self.0)
+            }
+        }
+        for (errno, want) in [
+            (Errno::SRCH, Ended::Gone),
+            (Errno::PERM, Ended::Refused(Errno::PERM)),
+        ] {
+            let mut calls = Calls {
+                clock: Clock::system_call(),
+                block_bytes: 32,
+                buffer: &mut [0; 32],
+                page_bytes: 16,
+                leaves_alone: false,
+            };
+            let mut tally = Tally::default();
+            assert_eq!(calls.all(&mut Says(errno), 0, 160, &mut tally), Err(want));
+            assert_eq!((tally.bytes, tally.unread), (0, 0));
+        }
+    }
+
+    /// This very process, which shares nothing that its own reading could change.
+    #[test]
+    fn reading_oneself_with_proc_changes_nothing() {
+        const PAGE: usize = 4096;
+        let pid = std::process::id().cast_signed();
+        let mut region = Region::new(8 * PAGE).unwrap();
+        region.small_pages();
+        region.touch(PAGE);
+        let counter = Counter::open(pid, PAGE).unwrap();
+        let clock = Clock::system_call();
+        let block = 2 * PAGE;
+        let mut auditor = Auditor::new(
+            clock,
+            counter,
+            block,
+            Method::Proc.buffer_bytes(block),
+            PAGE,
+        )
+        .unwrap();
+        let start = region.address() as u64;
+        let mut tally = Tally {
+            faults: Some(Faults::default()),
+            ..Tally::default()
+        };
+        let mut windows = 0;
+        let mut reader = crate::reader::ProcMem::open(pid).unwrap();
+        auditor
+            .read(
+                &mut reader,
+                (start, start + 8 * PAGE as u64),
+                &mut tally,
+                &mut |bytes| {
+                    windows += bytes;
+                },
+            )
+            .unwrap();
+        assert_eq!((tally.bytes, tally.unread, windows), (32768, 0, 32768));
+        assert_eq!(tally.fate, Fate::default());
+        assert_eq!(auditor.count(start, start + 4096).unwrap().exclusive, 1);
+    }
+}

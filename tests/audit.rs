@@ -1,0 +1,525 @@
+//! `audit` against processes whose memory is known: what it predicts, what it reads, what it
+//! changes, and that it lets go of what it has stopped.
+
+mod common;
+
+use common::{
+    BINARY, Row, Stream, command, command_as_nobody, is_root, number, run, stdout, vmread_splits,
+    whole_stream,
+};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// A Python process that runs a script, killed when the value goes. The script prints one
+/// line when it is ready.
+struct Target {
+    process: Child,
+    ready: String,
+}
+
+impl Target {
+    fn new(script: &str) -> Self {
+        Self::of(Command::new("/usr/bin/python3").args(["-c", script]))
+    }
+
+    fn of(command: &mut Command) -> Self {
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the target starts");
+        let mut ready = String::new();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        output.read_line(&mut ready).unwrap();
+        Self {
+            process,
+            ready: ready.trim().into(),
+        }
+    }
+
+    fn pid(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A server with four workers forked after it has loaded 16 MiB, of which each worker has
+/// rewritten a quarter. Prints the workers' ids.
+const PREFORKED: &str = r#"
+import mmap, os, signal, sys, time
+page = os.sysconf("SC_PAGE_SIZE")
+memory = mmap.mmap(-1, 16 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+memory.madvise(15)  # MADV_NOHUGEPAGE
+for at in range(0, len(memory), page):
+    memory[at] = 1
+workers = []
+for number in range(4):
+    ready, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        import ctypes
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        for at in range(0, len(memory) // 4, page):
+            memory[at] = 2
+        os.write(tell, b"x")
+        while True:
+            time.sleep(60)
+    os.read(ready, 1)
+    workers.append(str(child))
+print(*workers, flush=True)
+sys.stdin.read()
+"#;
+
+fn state(pid: &str) -> char {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .map_or('X', |(_, rest)| rest.chars().next().unwrap())
+}
+
+fn signal(pid: &str, name: &str) {
+    let sent = Command::new("kill")
+        .args([&format!("-{name}"), pid])
+        .status();
+    assert!(sent.unwrap().success());
+}
+
+/// Waits, and fails after a minute.
+fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is() {
+        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
+        sleep(Duration::from_millis(2));
+    }
+}
+
+fn kib(pid: &str, field: &str) -> i64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(field))
+        .unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// A run of `audit`, its stream and its row of each pass.
+fn audit(args: &str) -> Stream {
+    whole_stream(&stdout(&run(&format!("audit -q {args}"))))
+}
+
+fn get(row: &Row, column: &str) -> i64 {
+    number(row, column).unwrap_or_else(|| panic!("{column} is empty: {row:?}"))
+}
+
+fn survey_total(pid: &str) -> Row {
+    let stream = whole_stream(&stdout(&run(&format!("survey -q {pid}"))));
+    stream.rows.last().unwrap().clone()
+}
+
+fn near(a: i64, b: i64) -> bool {
+    (a - b).abs() * 100 <= a.max(b)
+}
+
+/// The server holds still: survey, audit and smaps, which this test reads itself, agree
+/// within 1 %, for a reader that splits nothing and for one that splits.
+#[test]
+fn prediction_and_result_agree_on_a_preforked_server() {
+    let server = Target::new(PREFORKED);
+    let workers: Vec<&str> = server.ready.split(' ').collect();
+    let master = server.pid().to_string();
+    for pid in workers.iter().chain([&master.as_str()]) {
+        signal(pid, "STOP");
+        until("stopped", || state(pid) == 'T');
+    }
+    for (worker, method, column) in [
+        (workers[0], "proc", "proc_split_pages"),
+        (workers[1], "vmread", "vmread_split_pages"),
+        (workers[2], "hybrid", "hybrid_split_pages"),
+    ] {
+        let predicted = get(&survey_total(worker), column);
+        let private = kib(worker, "Private_Clean:") + kib(worker, "Private_Dirty:");
+        let stream = audit(&format!("--method {method} {worker}"));
+        let row = &stream.rows[0];
+        assert_eq!(stream.notes["target_stopped"], "yes");
+        let split = get(row, "split_pages");
+        let expected = if method == "vmread" && vmread_splits() {
+            3 << 10
+        } else {
+            0
+        };
+        let small_pages = get(row, "page_bytes") == 4096;
+        assert!(!small_pages || split >= expected, "{split} pages split");
+        assert!(
+            near(predicted, split),
+            "{method}: {predicted} predicted, {split} split"
+        );
+        assert!(near(get(row, "predicted_split_pages"), split), "{row:?}");
+        let grown = kib(worker, "Private_Clean:") + kib(worker, "Private_Dirty:") - private;
+        assert_eq!(grown, get(row, "target_private_kib"), "{method}");
+        let copied = split * get(row, "page_bytes") / 1024;
+        // File pages that only this worker has faulted in are private, too.
+        let faulted = get(row, "faulted_in_pages") * get(row, "page_bytes") / 1024;
+        assert!(
+            (copied..=copied + faulted).contains(&grown),
+            "{grown} KiB for {copied}"
+        );
+        assert_eq!(
+            get(row, "tracked_pages"),
+            get(row, "shared_after") + split + get(row, "raced_pages")
+        );
+        assert_eq!(
+            get(row, "bytes_per_pass") + get(row, "unread_bytes"),
+            get(row, "readable_bytes")
+        );
+        assert_eq!((get(row, "target_minflt"), get(row, "vma_change")), (0, 0));
+        if method == "hybrid" {
+            let changes = [
+                "split_pages",
+                "faulted_in_pages",
+                "raced_pages",
+                "target_rss_kib",
+            ];
+            assert_eq!(changes.map(|column| get(row, column)), [0; 4], "{row:?}");
+        } else {
+            assert!(get(row, "faulted_in_pages") > 0, "{row:?}");
+        }
+        assert_eq!(state(worker), 'T', "who was stopped stays stopped");
+    }
+}
+
+/// What one reader has split, the next finds split; and warm passes change nothing.
+#[test]
+fn readers_come_in_the_order_given_and_each_has_its_passes() {
+    let server = Target::new(PREFORKED);
+    let worker = server.ready.split(' ').next().unwrap();
+    let stream = audit(&format!(
+        "{worker} --stop --method vmread,proc --warm 2 --block 64K"
+    ));
+    let order: Vec<_> = stream
+        .rows
+        .iter()
+        .map(|row| (&*row["method"], get(row, "position"), get(row, "repeat")))
+        .collect();
+    assert_eq!(
+        order,
+        [
+            ("vmread", 1, 1),
+            ("vmread", 1, 2),
+            ("vmread", 1, 3),
+            ("proc", 2, 1),
+            ("proc", 2, 2),
+            ("proc", 2, 3)
+        ]
+    );
+    for row in &stream.rows {
+        let cold = get(row, "repeat") == 1;
+        assert_eq!(row["status"], "ok");
+        assert_eq!(get(row, "block_bytes"), 65536);
+        for column in [
+            "cold_ns",
+            "cold_mib_s",
+            "reader_minflt_cold",
+            "predicted_split_pages",
+        ] {
+            assert_eq!(row[column].is_empty(), !cold, "{column}: {row:?}");
+        }
+        for column in ["warm_ns", "warm_mib_s", "reader_minflt_warm"] {
+            assert_eq!(row[column].is_empty(), cold, "{column}: {row:?}");
+        }
+        if !cold || row["method"] == "proc" {
+            assert_eq!(get(row, "split_pages"), 0, "{row:?}");
+            assert_eq!(get(row, "faulted_in_pages"), 0, "{row:?}");
+        }
+    }
+    assert_eq!(get(&stream.rows[0], "split_pages") > 0, vmread_splits());
+}
+
+/// A target large enough that reading it in 16-byte pieces takes longer than this test.
+const LARGE: &str = r#"
+import mmap, sys
+memory = mmap.mmap(-1, 256 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+for at in range(0, len(memory), 4096):
+    memory[at] = 1
+print("ready", flush=True)
+sys.stdin.read()
+"#;
+
+fn slow(pid: u32, more: &str) -> Child {
+    command(&format!("audit -q --block 16 {more} {pid}"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn a_process_that_ends_midway_leaves_rows_and_status_1() {
+    let target = Target::new(LARGE);
+    let audit = slow(target.pid(), "--method proc,vmread --warm 1");
+    sleep(Duration::from_millis(500));
+    drop(target);
+    let output = audit.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        stderr.contains("ended, or became another program"),
+        "{stderr}"
+    );
+    let rows = whole_stream(&String::from_utf8(output.stdout).unwrap()).rows;
+    let status: Vec<_> = rows.iter().map(|row| &*row["status"]).collect();
+    let gone = "skipped:target-is-gone";
+    assert_eq!(status, ["errno:ESRCH", gone, gone, gone]);
+    assert_eq!(rows[1]["bytes_per_pass"], "");
+}
+
+/// However the tool ends: by itself, by a signal, by SIGKILL.
+#[test]
+fn what_was_stopped_goes_on() {
+    let target = Target::new(LARGE);
+    let pid = target.pid().to_string();
+    for name in ["TERM", "INT", "HUP", "QUIT", "SEGV", "USR1", "KILL"] {
+        let mut audit = slow(target.pid(), "--stop --method proc");
+        until("stopped", || state(&pid) == 'T');
+        signal(&audit.id().to_string(), name);
+        until(name, || state(&pid) == 'S');
+        assert!(!audit.wait().unwrap().success());
+    }
+    let stream = audit(&format!("--stop {pid}"));
+    assert_eq!(stream.notes["target_stopped"], "yes");
+    until("it goes on", || state(&pid) == 'S');
+    assert_eq!(audit(&pid).notes["target_stopped"], "no");
+}
+
+/// A mapping that goes on behind the end of its file: what is there is read, the rest is
+/// counted, and named as the mechanism names it.
+#[test]
+fn what_cannot_be_read_is_counted_and_named() {
+    const BEHIND_THE_END: &str = r#"
+import ctypes, os, sys, tempfile
+page = os.sysconf("SC_PAGE_SIZE")
+file = tempfile.TemporaryFile()
+os.truncate(file.fileno(), 10 * page)
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.mmap(None, 10 * page, 1, 1, file.fileno(), 0)
+os.truncate(file.fileno(), 3 * page)
+print("ready", flush=True)
+sys.stdin.read()
+"#;
+    let target = Target::new(BEHIND_THE_END);
+    for (method, errno) in [
+        ("proc", "EIO"),
+        ("vmread", "EFAULT"),
+        ("vmread-batch", "EFAULT"),
+    ] {
+        let row = &audit(&format!("--stop --method {method} {}", target.pid())).rows[0];
+        assert_eq!(row["status"], "ok");
+        assert_eq!(
+            get(row, "unread_bytes"),
+            7 * get(row, "page_bytes"),
+            "{row:?}"
+        );
+        assert_eq!((get(row, "unread_runs"), &*row["errno"]), (1, errno));
+    }
+}
+
+/// Reading such memory with process_vm_readv would never come back.
+#[test]
+fn memory_of_userfaultfd_is_left_out() {
+    const UNSERVED: &str = r#"
+import ctypes, fcntl, mmap, os, platform, struct, sys
+number = {"x86_64": 323, "aarch64": 282}[platform.machine()]
+libc = ctypes.CDLL(None)
+descriptor = libc.syscall(number, os.O_CLOEXEC)
+if descriptor < 0:
+    print("none", flush=True)
+    sys.exit()
+memory = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+fcntl.ioctl(descriptor, 0xc018aa3f, bytearray(struct.pack("QQQ", 0xaa, 0, 0)))
+fcntl.ioctl(descriptor, 0xc020aa00, bytearray(struct.pack("QQQQ", address, len(memory), 1, 0)))
+print("ready", flush=True)
+sys.stdin.read()
+"#;
+    let target = Target::new(UNSERVED);
+    if target.ready != "ready" {
+        eprintln!("skipped: no userfaultfd here");
+        return;
+    }
+    let row = &audit(&format!("--method vmread {}", target.pid())).rows[0];
+    assert_eq!(row["status"], "ok");
+    assert!(get(row, "left_out_bytes") >= 1 << 20, "{row:?}");
+}
+
+/// As many mappings as the kernel allows by default, less what Python itself needs.
+#[test]
+fn sixty_thousand_mappings_are_read_and_surveyed() {
+    const MANY: &str = r#"
+import ctypes, mmap, os, sys
+page = os.sysconf("SC_PAGE_SIZE")
+memory = mmap.mmap(-1, 60000 * page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+libc = ctypes.CDLL(None)
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+for number in range(0, 60000, 2):
+    memory[number * page] = 1
+    if libc.mprotect(address + number * page, page, 1):
+        sys.exit("mprotect")
+print("ready", flush=True)
+sys.stdin.read()
+"#;
+    let target = Target::new(MANY);
+    assert_eq!(target.ready, "ready");
+    let pid = target.pid().to_string();
+    let row = &audit(&format!("{pid} --stop --method vmread-batch")).rows[0];
+    assert_eq!(row["status"], "ok");
+    assert!(get(row, "vmas") >= 60_000, "{row:?}");
+    assert!(get(row, "bytes_per_pass") >= 60_000 * get(row, "page_bytes"));
+    let rows = whole_stream(&stdout(&run(&format!("survey -q {pid}")))).rows;
+    assert!(rows.len() > 60_000);
+}
+
+#[test]
+fn refusals_name_their_cause() {
+    let target = Target::new("import sys; print(1, flush=True); sys.stdin.read()");
+    let says = |output: std::process::Output, text: &str| {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains(text), "{stderr}");
+        assert!(output.stdout.is_empty());
+        assert_ne!(output.status.code(), Some(0));
+    };
+    says(run("audit 4194303"), "ENOENT: there is no such process");
+    let own = run(&format!("audit {}", std::process::id()));
+    assert!(own.status.success(), "{own:?}");
+    if fs::read_to_string("/proc/2/comm").is_ok_and(|name| name.trim() == "kthreadd") {
+        for program in ["audit", "survey"] {
+            says(run(&format!("{program} 2")), "kernel thread");
+        }
+    }
+    if !is_root() {
+        return;
+    }
+    for program in ["audit", "survey"] {
+        let (mut other, _folder) =
+            command_as_nobody(&format!("{program} {}", target.pid())).unwrap();
+        says(
+            other.output().unwrap(),
+            "it belongs to another user or group",
+        );
+    }
+    // Nobody's own, who has said that it may not be looked at.
+    const NOT_DUMPABLE: &str = "import ctypes, sys; ctypes.CDLL(None).prctl(4, 0); \
+                                print(1, flush=True); sys.stdin.read()";
+    let hidden = Target::of(
+        Command::new("/usr/bin/python3")
+            .args(["-c", NOT_DUMPABLE])
+            .uid(65534)
+            .gid(65534)
+            .current_dir("/"),
+    );
+    let (mut nobody, _folder) = command_as_nobody(&format!("audit {}", hidden.pid())).unwrap();
+    says(nobody.output().unwrap(), "it is yours but not dumpable");
+}
+
+#[test]
+fn names_are_shown_and_break_nothing() {
+    const ODD_NAMES: &str = r#"
+import mmap, os, sys, tempfile
+folder = tempfile.mkdtemp()
+maps = []
+for name in ["two words", "two\nlines", "comma, \"quote\"", "gone"]:
+    path = os.path.join(folder, name)
+    with open(path, "w+b") as file:
+        file.write(b"x" * 4096)
+        file.flush()
+        maps.append(mmap.mmap(file.fileno(), 4096, access=mmap.ACCESS_READ))
+    os.unlink(path) if name == "gone" else None
+print(folder, flush=True)
+sys.stdin.read()
+import shutil
+shutil.rmtree(folder)
+"#;
+    let target = Target::new(ODD_NAMES);
+    let rows = whole_stream(&stdout(&run(&format!("survey -q {}", target.pid())))).rows;
+    for name in [
+        "two words",
+        "two\\012lines",
+        "comma, \"quote\"",
+        "gone (deleted)",
+    ] {
+        let path = format!("{}/{name}", target.ready);
+        assert!(rows.iter().any(|row| row["name"] == path), "{path}");
+    }
+    assert_eq!(audit(&target.pid().to_string()).rows[0]["status"], "ok");
+    fs::remove_dir_all(&target.ready).unwrap();
+}
+
+/// A program of 32 bits that waits: eax = 29, pause(2) of the 32-bit table.
+#[test]
+fn a_process_of_32_bits_is_read() {
+    const CODE: [u8; 9] = [0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7];
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let mut elf = vec![0x7f, b'E', b'L', b'F', 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let words = |elf: &mut Vec<u8>, words: &[u32]| {
+        words.iter().for_each(|word| elf.extend(word.to_le_bytes()));
+    };
+    // ET_EXEC for EM_386, version 1, entry, program headers at 52.
+    words(
+        &mut elf,
+        &[3 << 16 | 2, 1, 0x0804_8054, 52, 0, 0, 32 << 16 | 52, 1],
+    );
+    words(&mut elf, &[0]);
+    elf.truncate(52);
+    // PT_LOAD of the whole file, readable and executable.
+    words(&mut elf, &[1, 0, 0x0804_8000, 0x0804_8000, 93, 93, 5, 4096]);
+    elf.extend(CODE);
+    let path = std::env::temp_dir().join(format!("cowitness-32-{}", std::process::id()));
+    fs::write(&path, elf).unwrap();
+    Command::new("chmod")
+        .arg("755")
+        .arg(&path)
+        .status()
+        .unwrap();
+    let spawned = Command::new(&path).spawn();
+    fs::remove_file(&path).unwrap();
+    let Ok(process) = spawned else {
+        eprintln!("skipped: this kernel runs no programs of 32 bits");
+        return;
+    };
+    let target = Target {
+        process,
+        ready: String::new(),
+    };
+    let row = &audit(&format!("--method proc,vmread {}", target.pid())).rows[1];
+    assert_eq!(row["status"], "ok", "{row:?}");
+    assert!(get(row, "bytes_per_pass") > 0);
+    let total = survey_total(&target.pid().to_string());
+    assert!(get(&total, "present_pages") > 0);
+}
+
+#[test]
+fn words_give_prediction_and_result() {
+    let server = Target::new(PREFORKED);
+    let worker = server.ready.split(' ').next().unwrap();
+    let output = run(&format!("audit --stop --method proc,vmread {worker}"));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.contains(&format!("cowitness audit: process {worker}, stopped")),
+        "{text}"
+    );
+    assert_eq!(text.matches("predicted").count(), 4, "{text}");
+    assert!(!text.contains("NOT as predicted"), "{text}");
+    assert!(fs::metadata(BINARY).is_ok());
+}
