@@ -26,6 +26,9 @@ pub struct Start<'s> {
 /// Runs the program and gives its exit status.
 #[must_use]
 pub fn main(start: &Start<'_>) -> i32 {
+    if is_interpreter(start) {
+        return 0;
+    }
     if init::is_init() {
         return init::run(start.argument, &|argument| {
             run_commands(&start.with(argument))
@@ -68,6 +71,13 @@ fn run_as_memmap(start: &Start<'_>) -> i32 {
         0 => status(run(&start.with(&argument))),
         status => status,
     }
+}
+
+/// Whether this is the interpreter of `scripts/binfmt-experiment`: a program that ends at once
+/// whatever it is handed, by the name that the script gives a copy.
+fn is_interpreter(start: &Start<'_>) -> bool {
+    let name = (start.argument)(0).map_or(&b""[..], CStr::to_bytes);
+    name.ends_with(b"/cowitness-interpreter")
 }
 
 /// Runs the commands that argv asks for, one after the other, and gives the first exit
@@ -133,6 +143,12 @@ fn run(start: &Start<'_>) -> Result<(), Error> {
         Request::Run(Topic::Survey) => {
             command::survey::run(&asked.survey, &asked.effective, &start.auxv)
         }
+        Request::Run(Topic::StartupAb | Topic::StartupSlope) => command::startup::run(
+            &asked.startup,
+            &asked.effective,
+            start.argument,
+            &start.auxv,
+        ),
         Request::Run(Topic::Audit) => {
             command::audit::run(&asked.audit, &asked.effective, &start.auxv)
         }

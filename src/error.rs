@@ -1,6 +1,6 @@
 //! Everything that ends a run early, with its exit status and its one line.
 
-use crate::cli::{COMMANDS, Problem, Topic, UsageError, memmap, usage_line};
+use crate::cli::{COMMANDS, Problem, Topic, UsageError, Word, memmap, usage_line};
 use crate::fixture::FixtureError;
 use crate::sys::stdio::Output;
 use crate::sys::{Errno, errno};
@@ -38,6 +38,8 @@ pub enum Error {
         /// vm.max_map_count.
         limit: u64,
     },
+    /// A program cannot be run: its path, and what the kernel says.
+    Program(Word, Errno),
     /// A file of a live process cannot be opened, and the likely cause.
     Process(i32, &'static str, Errno, Option<Denial>),
     /// A live process ended, or became another program, while it was read.
@@ -227,6 +229,22 @@ impl Error {
                     .add(problem)
                     .number(most);
             }
+            Self::Program(path, errno) => {
+                line.add("cannot run '");
+                add_word(line, path);
+                line.add("': ").add(errno::name_or_unknown(errno));
+                line.add(match errno {
+                    Errno::NOENT => {
+                        ": no such file, or its interpreter is missing; give the path: \
+                         neither a shell nor PATH is used"
+                    }
+                    Errno::ACCESS => ": it must be a file with permission to execute",
+                    Errno::NOEXEC => {
+                        ": neither a program of this CPU nor registered with binfmt_misc"
+                    }
+                    _ => "",
+                });
+            }
             Self::Process(pid, file, errno, denial) => {
                 line.add("cannot read /proc/").signed(pid.into()).add("/");
                 line.add(file).add(": ").add(errno::name_or_unknown(errno));
@@ -265,9 +283,7 @@ fn describe_usage(line: &mut Text, usage: &UsageError) {
         Problem::StrayWord => ("stray word '", "'; options start with --", ""),
     };
     line.add(usage.option).add(before);
-    for byte in usage.word.escape_ascii().take(WORD_SHOWN) {
-        line.add(char::from(byte).encode_utf8(&mut [0; 4]));
-    }
+    add_word(line, usage.word);
     line.add(after).add(allowed);
     if matches!(usage.problem, Problem::NoCommand | Problem::UnknownCommand) {
         let mut separator = "; commands are ";
@@ -275,6 +291,12 @@ fn describe_usage(line: &mut Text, usage: &UsageError) {
             line.add(separator).add(name);
             separator = ", ";
         }
+    }
+}
+
+fn add_word(line: &mut Text, word: Word) {
+    for byte in word.escape_ascii().take(WORD_SHOWN) {
+        line.add(char::from(byte).encode_utf8(&mut [0; 4]));
     }
 }
 

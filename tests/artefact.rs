@@ -79,6 +79,14 @@ fn version_and_help_go_to_standard_output() {
         ("probe --help", include_str!("golden/help-probe.txt")),
         ("selftest --help", include_str!("golden/help-selftest.txt")),
         ("survey --help", include_str!("golden/help-survey.txt")),
+        (
+            "startup ab --help",
+            include_str!("golden/help-startup-ab.txt"),
+        ),
+        (
+            "startup slope --help",
+            include_str!("golden/help-startup-slope.txt"),
+        ),
     ] {
         let output = run(args);
         assert!(output.stderr.is_empty());

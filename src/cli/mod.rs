@@ -11,6 +11,7 @@ mod help;
 pub mod memmap;
 pub mod probe;
 pub mod selftest;
+pub mod startup;
 pub mod survey;
 pub mod value;
 
@@ -137,6 +138,8 @@ pub struct Asked {
     pub probe: probe::Options,
     /// Of `selftest`.
     pub selftest: Common,
+    /// Of `startup ab` and `startup slope`.
+    pub startup: startup::Options,
     /// Of `survey`.
     pub survey: survey::Options,
     /// The value in effect of each option.
@@ -160,6 +163,10 @@ pub enum Topic {
     Probe,
     /// `selftest`.
     Selftest,
+    /// `startup ab`.
+    StartupAb,
+    /// `startup slope`.
+    StartupSlope,
     /// `survey`.
     Survey,
 }
@@ -199,12 +206,18 @@ pub enum Problem {
 }
 
 /// Name, purpose and topic of each command, in the order of the help.
-pub const COMMANDS: [(&str, &str, Topic); 7] = [
+pub const COMMANDS: [(&str, &str, Topic); 9] = [
     (bench::SPEC.name, bench::SPEC.purpose, Topic::Bench),
     (probe::SPEC.name, probe::SPEC.purpose, Topic::Probe),
     (survey::SPEC.name, survey::SPEC.purpose, Topic::Survey),
     (audit::SPEC.name, audit::SPEC.purpose, Topic::Audit),
     (memmap::SPEC.name, memmap::SPEC.purpose, Topic::Memmap),
+    (startup::AB.name, startup::AB.purpose, Topic::StartupAb),
+    (
+        startup::SLOPE.name,
+        startup::SLOPE.purpose,
+        Topic::StartupSlope,
+    ),
     (env::SPEC.name, env::SPEC.purpose, Topic::Env),
     (selftest::SPEC.name, selftest::SPEC.purpose, Topic::Selftest),
 ];
@@ -288,6 +301,7 @@ pub fn parse(
             &mut asked.selftest,
             &mut asked.effective,
         ),
+        b"startup" => startup::parse(&word, &mut asked.startup, &mut asked.effective),
         b"survey" => options(
             &survey::SPEC,
             words,
@@ -443,6 +457,8 @@ pub fn usage_line(topic: Topic) -> &'static str {
         Topic::Memmap => memmap::USAGE,
         Topic::Probe => "usage: cowitness probe [options]",
         Topic::Selftest => "usage: cowitness selftest [options]",
+        Topic::StartupAb => "usage: cowitness startup ab [options] --a CMD... -- --b CMD...",
+        Topic::StartupSlope => "usage: cowitness startup slope [options] N=PATH... static=PATH",
         Topic::Survey => "usage: cowitness survey [options] PID",
     }
 }

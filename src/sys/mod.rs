@@ -34,6 +34,7 @@ pub mod region;
 pub mod remote;
 pub mod segments;
 pub mod signal;
+pub mod spawn;
 mod stack;
 pub mod stdio;
 pub mod system;

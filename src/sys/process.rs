@@ -188,24 +188,22 @@ pub struct Faults {
     pub major: u64,
 }
 
+/// `struct rusage`: two timevals and four sizes, then ten longs (getrusage(2)).
+#[repr(C)]
+#[derive(Default)]
+pub(super) struct Usage {
+    times_and_sizes: [u64; 8],
+    pub(super) minor: u64,
+    pub(super) major: u64,
+    swaps_to_voluntary_switches: [u64; 7],
+    pub(super) involuntary_switches: u64,
+}
+
 /// What has been charged to this process. C form: `getrusage(RUSAGE_SELF, &usage)`,
 /// getrusage(2). `None` if a filter denies the call.
 #[must_use]
 pub fn own_faults() -> Option<Faults> {
-    /// `struct rusage`: two timevals, then fourteen longs, of which these are 4 and 5.
-    #[repr(C)]
-    struct Usage {
-        times_and_sizes: [u64; 8],
-        minor: u64,
-        major: u64,
-        rest: [u64; 8],
-    }
-    let mut usage = Usage {
-        times_and_sizes: [0; 8],
-        minor: 0,
-        major: 0,
-        rest: [0; 8],
-    };
+    let mut usage = Usage::default();
     const RUSAGE_SELF: usize = 0;
     let at = (&raw mut usage) as usize;
     // SAFETY: SYSCALL; the kernel writes one `struct rusage` (18 words) into `usage`.

@@ -11,10 +11,21 @@ use super::process::exit;
 use super::{Errno, check, doomed, stdio};
 use crate::text::Text;
 
+/// What [`install`] sets, for a child that gives it back before it becomes another program.
+pub(super) const TAKEN: [usize; 4] = [SIGINT, SIGTERM, SIGPIPE, SIGXFSZ];
+
+/// SIG_DFL, as rt_sigaction(2) takes it.
+pub(super) const DEFAULT: Action = Action {
+    handler: SIG_DFL,
+    flags: 0,
+    restorer: 0,
+    mask: 0,
+};
+
 /// `struct sigaction` as the kernel takes it, the same on both CPUs
 /// (include/uapi/asm-generic/signal.h with SA_RESTORER defined).
 #[repr(C)]
-struct Action {
+pub(super) struct Action {
     handler: usize,
     flags: usize,
     restorer: usize,

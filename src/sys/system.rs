@@ -6,7 +6,7 @@ use super::{Errno, check};
 use core::ffi::CStr;
 use core::ptr::null;
 use rustix::fd::OwnedFd;
-use rustix::fs::{CWD, MemfdFlags, Mode, mkdirat};
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, mkdirat};
 use rustix::io::retry_on_intr;
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::stdio::dup2_stderr;
@@ -52,6 +52,21 @@ pub fn print_kernel_messages(on: bool) -> Result<(), Errno> {
 /// `ENOSYS` (before Linux 3.17, or not configured), `ENOMEM`.
 pub fn file_in_memory() -> Result<OwnedFd, Errno> {
     rustix::fs::memfd_create(c"held", MemfdFlags::CLOEXEC)
+}
+
+/// Gives up what the kernel keeps of files: page cache, directory entries, inodes. What is
+/// mapped or dirty stays, so sync(2) comes first. C form: `sync(); write(open(
+/// "/proc/sys/vm/drop_caches", O_WRONLY), "3", 1)`; Documentation/admin-guide/sysctl/vm.rst.
+///
+/// # Errors
+/// `EACCES` (not root), `ENOENT` (no /proc), `EROFS` (a container's /proc).
+pub fn drop_caches() -> Result<(), Errno> {
+    rustix::fs::sync();
+    let file = super::file::open_as(
+        c"/proc/sys/vm/drop_caches",
+        OFlags::WRONLY | OFlags::CLOEXEC,
+    )?;
+    retry_on_intr(|| rustix::io::write(&file, b"3")).map(|_| ())
 }
 
 /// Makes standard error another name of `file`. dup2(2).

@@ -45,7 +45,7 @@ const OWN_VMAS: u64 = 64;
 const OWN_BYTES: u64 = 4 << 20;
 
 /// Pins to the CPU asked for; gives its number.
-pub(super) fn pin(pin: Pin) -> Result<Option<usize>, Error> {
+pub(in crate::command) fn pin(pin: Pin) -> Result<Option<usize>, Error> {
     let cpu = match pin {
         Pin::None => return Ok(None),
         Pin::Cpu(cpu) => cpu,

@@ -13,15 +13,21 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const MADVISE: usize = 28;
     pub(in crate::sys) const CLONE: usize = 56;
     pub(in crate::sys) const EXECVE: usize = 59;
+    pub(in crate::sys) const WAIT4: usize = 61;
+    pub(in crate::sys) const KILL: usize = 62;
     pub(in crate::sys) const GETRUSAGE: usize = 98;
     pub(in crate::sys) const PTRACE: usize = 101;
     pub(in crate::sys) const SYSLOG: usize = 103;
+    pub(in crate::sys) const SETPGID: usize = 109;
+    pub(in crate::sys) const PRCTL: usize = 157;
     pub(in crate::sys) const CLOCK_GETTIME: usize = 228;
     pub(in crate::sys) const EXIT_GROUP: usize = 231;
     pub(in crate::sys) const OPENAT: usize = 257;
     pub(in crate::sys) const UNLINKAT: usize = 263;
+    pub(in crate::sys) const DUP3: usize = 292;
     pub(in crate::sys) const GETCPU: usize = 309;
     pub(in crate::sys) const PROCESS_VM_READV: usize = 310;
+    pub(in crate::sys) const EXECVEAT: usize = 322;
 }
 
 /// The vDSO's clock (arch/x86/entry/vdso/vdso.lds.S).
@@ -54,6 +60,60 @@ pub(in crate::sys) unsafe fn syscall6(
             in("r10") d,
             in("r8") e,
             in("r9") f,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// One clone(2), whose child does the system calls of a table.
+///
+/// # Safety
+/// The flags are valid with a stack pointer of 0; `pidfd`, `failed` and the table live on,
+/// and the last call of the table does not come back unless it fails.
+#[inline(always)]
+pub(in crate::sys) unsafe fn clone_and_call(
+    flags: usize,
+    pidfd: *mut i32,
+    calls: *const [usize; 6],
+    failed: *mut isize,
+) -> isize {
+    let result: isize;
+    // SAFETY: SYSCALL; the caller vouches for flags and table. The child is a copy of the
+    // registers at the call and never leaves this block.
+    unsafe {
+        asm!(
+            "syscall",             // clone
+            "test rax, rax",
+            "jnz 4f",              // the parent, or an error
+            "2:",
+            "mov rax, [r12]",      // the next call's number and arguments
+            "mov rdi, [r12 + 8]",
+            "mov rsi, [r12 + 16]",
+            "mov rdx, [r12 + 24]",
+            "mov r10, [r12 + 32]",
+            "mov r8, [r12 + 40]",
+            "syscall",
+            "add r12, 48",
+            "test rax, rax",
+            "jns 2b",
+            "mov [r13], rax",      // it failed: say so
+            "mov edi, 127",
+            "mov eax, {exit}",
+            "syscall",
+            "ud2",                 // exit_group does not return
+            "4:",
+            exit = const nr::EXIT_GROUP,
+            inlateout("rax") nr::CLONE => result,
+            in("rdi") flags,
+            in("rsi") 0usize,      // stack: the parent's, which the child leaves alone
+            in("rdx") pidfd,       // parent_tid: where CLONE_PIDFD puts the descriptor
+            in("r10") 0usize,      // child_tid
+            in("r8") 0usize,       // tls
+            in("r12") calls,
+            in("r13") failed,
             lateout("rcx") _,
             lateout("r11") _,
             options(nostack),
