@@ -99,6 +99,12 @@ fn run(start: &Start<'_>) -> Result<(), Error> {
         Request::Run(Topic::Survey) => {
             command::survey::run(&asked.survey, &asked.effective, &start.auxv)
         }
+        Request::Run(Topic::Sharing) => command::sharing::run(
+            &asked.sharing,
+            &asked.effective,
+            start.argument,
+            &start.auxv,
+        ),
         Request::Run(Topic::Selftest) => command::selftest::run(&start.auxv),
         Request::Run(Topic::Env) => command::env::run(&asked.env, &asked.effective, &start.auxv),
         Request::Run(Topic::Program) | Request::Version => print_version(),

@@ -2,7 +2,7 @@
 
 use super::{
     COMMANDS, CommandSpec, HasCommon, OptionWord, Topic, bench, common_options, env, probe,
-    selftest, survey, usage_line,
+    selftest, sharing, survey, usage_line,
 };
 use crate::sys::Errno;
 use crate::sys::stdio::Output;
@@ -18,6 +18,7 @@ pub(super) fn print(topic: Topic, out: Output) -> Result<(), Errno> {
         Topic::Env => command(&env::SPEC, topic, out),
         Topic::Probe => command(&probe::SPEC, topic, out),
         Topic::Selftest => command(&selftest::SPEC, topic, out),
+        Topic::Sharing => command(&sharing::SPEC, topic, out),
         Topic::Survey => command(&survey::SPEC, topic, out),
     }
 }

@@ -9,6 +9,7 @@ pub mod env;
 mod help;
 pub mod probe;
 pub mod selftest;
+pub mod sharing;
 pub mod survey;
 pub mod value;
 
@@ -131,6 +132,8 @@ pub struct Asked {
     pub probe: probe::Options,
     /// Of `selftest`.
     pub selftest: Common,
+    /// Of `sharing`.
+    pub sharing: sharing::Options,
     /// Of `survey`.
     pub survey: survey::Options,
     /// The value in effect of each option.
@@ -150,6 +153,8 @@ pub enum Topic {
     Probe,
     /// `selftest`.
     Selftest,
+    /// `sharing`.
+    Sharing,
     /// `survey`.
     Survey,
 }
@@ -189,10 +194,11 @@ pub enum Problem {
 }
 
 /// Name, purpose and topic of each command, in the order of the help.
-pub const COMMANDS: [(&str, &str, Topic); 5] = [
+pub const COMMANDS: [(&str, &str, Topic); 6] = [
     (bench::SPEC.name, bench::SPEC.purpose, Topic::Bench),
     (probe::SPEC.name, probe::SPEC.purpose, Topic::Probe),
     (survey::SPEC.name, survey::SPEC.purpose, Topic::Survey),
+    (sharing::SPEC.name, sharing::SPEC.purpose, Topic::Sharing),
     (env::SPEC.name, env::SPEC.purpose, Topic::Env),
     (selftest::SPEC.name, selftest::SPEC.purpose, Topic::Selftest),
 ];
@@ -274,6 +280,18 @@ pub fn parse(
             &mut asked.selftest,
             &mut asked.effective,
         ),
+        b"sharing" => {
+            let is_end = |word: &Word| *word == b"--";
+            let end = (2..).map_while(word).position(|word| is_end(&word));
+            asked.sharing.program = end.map(|end| 2 + end + 1);
+            let words = &mut words.take_while(|word| !is_end(word));
+            options(
+                &sharing::SPEC,
+                words,
+                &mut asked.sharing,
+                &mut asked.effective,
+            )
+        }
         b"survey" => options(
             &survey::SPEC,
             words,
@@ -427,6 +445,7 @@ pub fn usage_line(topic: Topic) -> &'static str {
         Topic::Env => "usage: cowitness env [options]",
         Topic::Probe => "usage: cowitness probe [options]",
         Topic::Selftest => "usage: cowitness selftest [options]",
+        Topic::Sharing => "usage: cowitness sharing [options] [-- PROGRAM ARGS...]",
         Topic::Survey => "usage: cowitness survey [options] PID",
     }
 }

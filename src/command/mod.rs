@@ -6,6 +6,7 @@ pub mod env;
 pub mod probe;
 mod progress;
 pub mod selftest;
+pub mod sharing;
 pub mod survey;
 
 use crate::emit::Sink;

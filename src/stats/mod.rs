@@ -8,11 +8,13 @@
 //!
 //! Samples are never dropped. An outlier is counted, and a reader of the summary decides.
 
+mod inverse;
 mod outlier;
 mod paired;
 mod quantile;
 mod sort;
 
+pub use inverse::{InverseFit, Point};
 pub use paired::{Direction, Interval, PairedRatio, RatioError};
 pub use quantile::Sorted;
 pub use sort::sort_by;

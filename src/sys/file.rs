@@ -6,7 +6,7 @@ use crate::text::{Full, Text};
 use core::ffi::CStr;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::{CWD, OFlags, readlinkat_raw};
-use rustix::io::{pread, read, retry_on_intr};
+use rustix::io::{fcntl_getfd, pread, read, retry_on_intr, write};
 
 /// A process, as a path of /proc names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,16 +42,67 @@ pub fn open(path: &CStr) -> Result<OwnedFd, Errno> {
     open_as(path, OFlags::RDONLY | OFlags::CLOEXEC)
 }
 
+/// Opens a file for writing, not to be inherited over exec.
+///
+/// # Errors
+/// As open(2).
+pub fn open_for_writing(path: &CStr) -> Result<OwnedFd, Errno> {
+    open_as(path, OFlags::WRONLY | OFlags::CLOEXEC)
+}
+
+/// Makes a file that was not there, for writing; its owner may read and run it.
+///
+/// # Errors
+/// As open(2).
+pub fn create_program(path: &CStr) -> Result<OwnedFd, Errno> {
+    const OWNER_READS_WRITES_RUNS: usize = 0o700;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    open_with(path, flags, OWNER_READS_WRITES_RUNS)
+}
+
+/// Writes all of `bytes`. write(2).
+///
+/// # Errors
+/// As write(2), never `EINTR`; `EIO` if nothing is taken.
+pub fn write_all(file: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match retry_on_intr(|| write(file, bytes))? {
+            0 => return Err(Errno::IO),
+            written => bytes = &bytes[written..],
+        }
+    }
+    Ok(())
+}
+
+/// Takes over a descriptor that another program left open for this one.
+///
+/// # Errors
+/// `EBADF`: it is not open; `EINVAL`: it is one of the three standard ones.
+pub fn take_inherited(number: i32) -> Result<OwnedFd, Errno> {
+    if number < 3 {
+        return Err(Errno::INVAL);
+    }
+    // SAFETY: only used for this one query, which is what finds out if it is open.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+    fcntl_getfd(descriptor)?;
+    // SAFETY: open, as was just seen, and left for this program, so nobody else closes it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
 /// Opens a file.
 ///
 /// # Errors
 /// As open(2).
 pub(super) fn open_as(path: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    open_with(path, flags, 0)
+}
+
+fn open_with(path: &CStr, flags: OFlags, mode: usize) -> Result<OwnedFd, Errno> {
     retry_on_intr(|| {
         let flags = flags.bits() as usize;
         let at = path.as_ptr() as usize;
         // SAFETY: SYSCALL; the kernel reads the C string at `at`.
-        let opened = unsafe { syscall6(nr::OPENAT, AT_FDCWD, at, flags, 0, 0, 0) };
+        let opened = unsafe { syscall6(nr::OPENAT, AT_FDCWD, at, flags, mode, 0, 0) };
         // A descriptor is never negative. Saying so keeps the compiler from adding the
         // check, and two kilobytes of code for its message, that rustix' own `open` has.
         let descriptor = check(opened)? as i32 & i32::MAX;

@@ -24,7 +24,9 @@ pub mod auxv;
 pub mod clock;
 pub mod cpu;
 pub mod errno;
+pub mod exec;
 pub mod file;
+pub mod image;
 pub mod process;
 pub mod ptrace;
 pub mod region;
@@ -34,6 +36,7 @@ pub mod signal;
 pub mod stdio;
 pub mod system;
 pub mod table;
+pub mod template;
 
 pub use clock::Clock;
 pub use errno::Errno;
