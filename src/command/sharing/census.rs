@@ -20,8 +20,8 @@ type Files = Vec<((u32, u32), u64), FILES_MAX>;
 /// What was found.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Census {
-    /// Processes, none of them a subject, that map a file that the subjects map. `None`:
-    /// some could not be looked at.
+    /// Processes, none of them a subject, that map a file that the subjects map; at least so
+    /// many, if some could not be looked at. `None`: none was seen, and not all could be.
     pub(super) bystanders: Option<u64>,
     /// Whether a subject has children, or had some that are ours now.
     pub(super) forked: bool,
@@ -33,28 +33,25 @@ pub(super) fn take(subjects: &[Subject], ours: &[i32], notes_strays: bool) -> Ce
     let files = subjects
         .first()
         .and_then(|first| files_of(first.pid()).ok());
-    let mut census = Census {
-        bystanders: Some(0),
-        forked: false,
-    };
+    let mut census = Census::default();
+    let (mut found, mut hidden) = (0, files.is_none());
     let seen = each_process(&mut |pid, parent| {
         if is_subject(pid) || ours.contains(&pid) || pid == own_id() {
             return;
         }
         census.forked |= is_subject(parent) || (notes_strays && parent == own_id());
-        let maps = files.as_ref().map(|files| maps_one(pid, files));
-        census.bystanders = match maps {
-            Some(Ok(maps)) => census.bystanders.map(|count| count + u64::from(maps)),
+        let Some(files) = &files else { return };
+        match maps_one(pid, files) {
+            Ok(maps) => found += u64::from(maps),
             // It is gone.
-            Some(Err(Errno::NOENT | Errno::SRCH)) => census.bystanders,
+            Err(Errno::NOENT | Errno::SRCH) => {}
             // A thread of the kernel has no memory.
-            Some(Err(_)) if pid == KTHREADD || parent == KTHREADD => census.bystanders,
-            _ => None,
-        };
+            Err(_) if pid == KTHREADD || parent == KTHREADD => {}
+            Err(_) => hidden = true,
+        }
     });
-    if seen.is_err() {
-        census.bystanders = None;
-    }
+    hidden |= seen.is_err();
+    census.bystanders = Some(found).filter(|found| *found > 0 || !hidden);
     census
 }
 

@@ -11,8 +11,8 @@ mod words;
 
 use super::env::{self, Context, Kernel};
 use super::progress::Progress;
-use crate::cli::Effective;
 use crate::cli::sharing::{Arm, Options};
+use crate::cli::{Effective, Problem, Topic, UsageError, Word};
 use crate::emit::sharing_row::{SharingFitRow, SharingRow};
 use crate::emit::stream::{Preamble, Rows};
 use crate::error::Error;
@@ -129,7 +129,8 @@ struct Programs {
 impl Programs {
     fn choose(options: &Options, argument: Argument<'_>, page: usize) -> Result<Self, Error> {
         let mut words = Words::new();
-        for word in (options.program.unwrap_or(usize::MAX)..).map_while(argument) {
+        let first = options.program.into_iter().flat_map(|first| first..);
+        for word in first.map_while(argument) {
             let fits = words.push(word);
             fits.map_err(|_| Error::Invalid("PROGRAM has too many arguments: 124 are possible"))?;
         }
@@ -141,7 +142,10 @@ impl Programs {
         let name = match (options.program, words.first()) {
             (None, _) => None,
             (Some(_), Some(name)) => Some(name.to_str().map_err(|_| NOT_UTF_8)?),
-            (Some(_), None) => return Err(Error::Invalid("no PROGRAM stands after --")),
+            (Some(_), None) => {
+                let problem = Problem::MissingOperand("an ELF program, and its arguments");
+                return Err(usage(b"PROGRAM", "", problem));
+            }
         };
         let choose = |name: Option<&'static str>| match name {
             Some(name) => Chosen::named(name),
@@ -159,9 +163,8 @@ impl Programs {
             None => None,
             Some("") if name.is_none() => Some(choose(None)?),
             Some("") => {
-                return Err(Error::Invalid(
-                    "the arm static needs a path with a PROGRAM: static=PATH",
-                ));
+                let problem = Problem::BadValue("static=PATH if there is a PROGRAM");
+                return Err(usage(b"static", "--arm", problem));
             }
             Some(path) => Some(static_program(path)?),
         };
@@ -184,6 +187,16 @@ impl Programs {
 }
 
 const NOT_UTF_8: Error = Error::Invalid("PROGRAM is not UTF-8");
+
+/// What does not fit together on the command line.
+fn usage(word: Word, option: &'static str, problem: Problem) -> Error {
+    Error::Usage(UsageError {
+        word,
+        option,
+        problem,
+        topic: Topic::Sharing,
+    })
+}
 
 /// The control: without interpreter, or it would be none.
 fn static_program(path: &'static str) -> Result<Chosen, Error> {

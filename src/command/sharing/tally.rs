@@ -77,8 +77,11 @@ impl Tally {
     }
 
     pub(super) fn note_batch(&mut self, together: &Together, is_largest: bool) {
+        // Some seen once are worth more than none seen for sure.
         let both = self.bystanders.zip(together.bystanders);
-        self.bystanders = both.map(|(most, now)| most.max(now));
+        let most = both.map(|(most, now)| most.max(now));
+        let seen = |count: Option<u64>| count.filter(|count| *count > 0);
+        self.bystanders = most.or(seen(self.bystanders)).or(seen(together.bystanders));
         if let Some(shmem) = together.shmem_delta_kb.filter(|_| is_largest) {
             // There is room for every repetition.
             let _ = self.shmem_kb.push(shmem);

@@ -131,7 +131,10 @@ fn meaning(verdict: &str) -> &'static str {
         "copied-shmem" => "every process costs the machine a copy of the file as shared memory",
         "copied-anon" => "every process has a copy of the segments in memory of its own",
         "shared" => "processes share the program's pages; a is what each has for itself",
-        _ => "part of the program is copied, part is shared",
+        _ => {
+            "some of the segments became private, not nearly all; what a program writes to is\n    \
+             private in elf already"
+        }
     }
 }
 
