@@ -137,17 +137,8 @@ mod tests {
     #[test]
     fn noise_gives_what_the_textbook_gives() {
         for shift in 0..20 {
-            let noisy = points(
-                |n| {
-                    100.0
-                        + 3000.0 / n
-                        + f64::from(
-                            (n as u32).wrapping_mul(2_654_435_761_u32.wrapping_add(shift * 77))
-                                >> 24,
-                        )
-                },
-                &[1, 2, 3, 5, 8, 16, 64],
-            );
+            let noise = |n: f64| (n * 7.77 + f64::from(shift) * 3.1).sin() * 128.0;
+            let noisy = points(|n| 100.0 + 3000.0 / n + noise(n), &[1, 2, 3, 5, 8, 16, 64]);
             let fit = InverseFit::through(&noisy).unwrap();
             let (a, b, r2) = expected(&noisy);
             assert!(

@@ -131,7 +131,7 @@ impl InitialStack {
         // SAFETY: the constructor's contract; the words below the new argc are given up.
         unsafe {
             let argc = *self.0;
-            if count > argc || count % 2 != 0 {
+            if count > argc || !count.is_multiple_of(2) {
                 return Err(Errno::INVAL);
             }
             self.0 = self.0.add(count);
