@@ -69,6 +69,7 @@ pub(super) struct Batch<'b> {
 }
 
 type Subjects = Vec<Subject, N_MAX>;
+type Places = Vec<Place, N_MAX>;
 
 impl Batch<'_> {
     /// Runs it with as many processes as there are slots.
@@ -91,8 +92,8 @@ impl Batch<'_> {
         let mut subjects = Subjects::new();
         self.start(&gathering, &mut subjects, slots);
         if subjects.len() == slots.len() {
-            self.settle(&gathering, &subjects, slots);
-            together.unknown = sweep(&subjects, slots);
+            let places = self.settle(&gathering, &subjects, slots);
+            together.unknown = sweep(&subjects, &places, slots);
             together.shmem_delta_kb = Memory::now()?.shmem_since(&before, slots.len());
             self.look_again(&gathering, &subjects, slots, &mut together);
             self.let_go(&mut gathering, &subjects, slots);
@@ -123,32 +124,35 @@ impl Batch<'_> {
 
     /// Waits until all are at the barrier in one look, until one never will be, or until
     /// patience ends.
-    fn settle(&self, gathering: &Gathering, subjects: &Subjects, slots: &mut [Slot]) {
+    fn settle(&self, gathering: &Gathering, subjects: &Subjects, slots: &mut [Slot]) -> Places {
         let deadline = self.clock.now_ns() + self.patience_ns;
-        let places = loop {
-            let places: Vec<Place, N_MAX> = subjects.iter().map(Subject::place).collect();
-            let over = |place: &Place| matches!(place, Place::Ended(_) | Place::Hidden(_));
-            if places.iter().all(|place| *place == Place::AtBarrier)
-                || places.iter().any(over)
-                || self.clock.now_ns() > deadline
-            {
-                break places;
+        let is_there = |place: &Place| *place == Place::AtBarrier;
+        let is_over = |place: &Place| matches!(place, Place::Ended(_) | Place::Hidden(_));
+        let (places, had_time) = loop {
+            let places: Places = subjects.iter().map(Subject::place).collect();
+            if places.iter().all(is_there) || places.iter().any(is_over) {
+                break (places, false);
+            }
+            if self.clock.now_ns() > deadline {
+                break (places, true);
             }
             sleep_ms(1);
         };
         let now = self.clock.now_ns();
-        let all = places.iter().all(|place| *place == Place::AtBarrier);
+        let all = places.iter().all(is_there);
         for ((slot, subject), place) in slots.iter_mut().zip(subjects).zip(&places) {
             if all {
                 slot.settle_us = Some((now - subject.started_ns()) / 1000);
             }
-            if let Some(outcome) = missed(*place, gathering) {
-                slot.spoil(outcome);
+            // One that was on its way when another ended has done nothing wrong.
+            if had_time || is_over(place) {
+                slot.spoil(missed(*place, gathering));
             }
         }
         if !all {
             spoil_all(slots, Outcome::Skipped("others-not-at-barrier"));
         }
+        places
     }
 
     /// What could have changed while they were looked at must not have.
@@ -229,25 +233,28 @@ fn spoil_all(slots: &mut [Slot], outcome: Outcome) {
 }
 
 /// What became of a subject that is not at the barrier.
-fn missed(place: Place, gathering: &Gathering) -> Option<Outcome> {
+fn missed(place: Place, gathering: &Gathering) -> Outcome {
     match place {
-        Place::AtBarrier => None,
-        Place::Elsewhere(what) => Some(Outcome::Skipped(what)),
-        Place::Hidden(errno) => Some(Outcome::Errno(errno)),
+        Place::AtBarrier => Outcome::Ok,
+        Place::Elsewhere(what) => Outcome::Skipped(what),
+        Place::Hidden(errno) => Outcome::Errno(errno),
         Place::Ended(ending) => {
             let complaint = match ending {
                 Ending::Exited(CANNOT_EXECUTE) => gathering.complaint(),
                 _ => None,
             };
-            Some(complaint.map_or(Outcome::Ended(ending), Outcome::Errno))
+            complaint.map_or(Outcome::Ended(ending), Outcome::Errno)
         }
     }
 }
 
-/// Reads smaps_rollup of everyone once, one after the other with nothing in between.
-fn sweep(subjects: &Subjects, slots: &mut [Slot]) -> Option<RollupError> {
+/// Reads smaps_rollup of everyone at the barrier once, one after the other with nothing in
+/// between.
+fn sweep(subjects: &Subjects, places: &Places, slots: &mut [Slot]) -> Option<RollupError> {
     let mut unknown = None;
-    for (slot, subject) in slots.iter_mut().zip(subjects) {
+    let mut all = slots.iter_mut().zip(subjects).zip(places);
+    let at_barrier = |(_, place): &(_, &Place)| **place == Place::AtBarrier;
+    while let Some(((slot, subject), _)) = all.find(at_barrier) {
         let mut buffer = [0; 4096];
         let text = match read_proc(Process::Id(subject.pid()), "smaps_rollup", &mut buffer) {
             Ok(text) => text,

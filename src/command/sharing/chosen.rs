@@ -4,12 +4,13 @@ use crate::error::Error;
 use crate::fixture::builtin::Builtin;
 use crate::fixture::copied::open_interpreter;
 use crate::fixture::elf::{Elf, HEAD_BYTES};
+use crate::fixture::subject::descriptor_path;
 use crate::sys::file::{self, create_program, read_at};
 use crate::sys::process::own_id;
 use crate::sys::{Errno, exec};
 use crate::text::{Full, Text};
 use core::ffi::CStr;
-use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, fstat, fsync, unlinkat};
 
 /// Where a program without a slash in its name is looked for.
@@ -77,10 +78,7 @@ impl Chosen {
         drop(writer);
         written.and(gone).map_err(fail)?;
         let file = reader.map_err(fail)?;
-        let mut path = Text::new();
-        path.add("/proc/self/fd/");
-        path.number(file.as_raw_fd().cast_unsigned().into())
-            .add("\0");
+        let path = descriptor_path(&file);
         Self::of("the built-in subject", path, file)
     }
 
