@@ -4,8 +4,7 @@
 mod common;
 
 use common::{
-    BINARY, Row, Stream, command, command_as_nobody, is_root, number, rows, run, stdout,
-    whole_stream,
+    BINARY, Row, Stream, command, command_as_nobody, is_root, number, run, stdout, whole_stream,
 };
 use std::collections::BTreeSet;
 use std::fs;
@@ -129,11 +128,29 @@ fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-fn nothing_left(marker: &str) {
-    // A killed process is there until it is reaped.
-    wait_for(&format!("{marker} is gone"), || {
-        processes_with(marker).is_empty()
-    });
+/// A number that stands in the command lines of a test's subjects and nowhere else. What
+/// still has it when the test is over is killed.
+struct Marker(String);
+
+impl Marker {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(1000);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self(format!("{count}{}.25", std::process::id()))
+    }
+
+    fn wait_until_gone(&self) {
+        // A killed process is there until it is reaped.
+        wait_for("subjects are gone", || processes_with(&self.0).is_empty());
+    }
+}
+
+impl Drop for Marker {
+    fn drop(&mut self) {
+        for pid in processes_with(&self.0) {
+            let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+        }
+    }
 }
 
 const PYTHON: &str = "python3";
@@ -388,13 +405,13 @@ fn subjects_that_never_come_to_the_barrier() {
         &["sh", "-c", "kill -9 $$"],
         &["skipped:killed-by-signal-9", OTHERS],
     );
-    let marker = format!("9{}.25", std::process::id());
+    let marker = Marker::new();
     spoiled(
         "--settle 1",
-        &["sleep", &marker],
+        &["sleep", &marker.0],
         &["skipped:not-reading-standard-input"],
     );
-    nothing_left(&marker);
+    marker.wait_until_gone();
     // It reads, but from another descriptor.
     let other = "import os; r, w = os.pipe(); os.read(r, 1)";
     spoiled(
@@ -413,17 +430,18 @@ fn subjects_that_never_come_to_the_barrier() {
 #[test]
 fn a_subject_with_children_is_not_measured_and_leaves_none() {
     let _alone = alone();
-    let marker = format!("7{}.5", std::process::id());
+    let marker = Marker::new();
+    let seconds = &marker.0;
     let forks =
-        format!("import os, sys, time\nif os.fork() == 0: time.sleep({marker})\nsys.stdin.read()");
+        format!("import os, sys, time\nif os.fork() == 0: time.sleep({seconds})\nsys.stdin.read()");
     spoiled("", &[PYTHON, "-c", &forks], &["skipped:a-subject-forked"]);
-    nothing_left(&marker);
+    marker.wait_until_gone();
     // Out of its group, and without a parent.
     let daemon = format!(
-        "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep({marker})\n    os._exit(0)\nos.wait()\nsys.stdin.read()"
+        "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep({seconds})\n    os._exit(0)\nos.wait()\nsys.stdin.read()"
     );
     spoiled("", &[PYTHON, "-c", &daemon], &["skipped:a-subject-forked"]);
-    nothing_left(&marker);
+    marker.wait_until_gone();
 }
 
 #[test]
@@ -671,14 +689,14 @@ fn options_that_make_no_sense() {
 fn nobody_is_left_behind_when_it_is_stopped() {
     let _alone = alone();
     for (signal, status) in [("-TERM", Some(143)), ("-INT", Some(130)), ("-KILL", None)] {
-        let marker = format!("8{}{signal}.75", std::process::id()).replace('-', "");
-        let marker = marker.replace(|letter: char| letter.is_ascii_alphabetic(), "1");
+        let marker = Marker::new();
+        let seconds = &*marker.0;
         // A grandchild does not notice that its grandparent is gone; of a grandparent that
         // was killed by force, only children do.
-        let with_child = format!("sleep {marker} & sleep {marker}");
+        let with_child = format!("sleep {seconds} & sleep {seconds}");
         let program = match status {
             Some(_) => ["sh", "-c", &with_child],
-            None => ["sleep", &marker, &marker],
+            None => ["sleep", seconds, seconds],
         };
         let mut running = Running(
             command("sharing -q --n 3,4 --")
@@ -691,7 +709,7 @@ fn nobody_is_left_behind_when_it_is_stopped() {
         let own = running.0.id();
         let expected = if status.is_some() { 9 } else { 3 };
         wait_for("subjects", || {
-            let others = processes_with(&marker).into_iter();
+            let others = processes_with(seconds).into_iter();
             others.filter(|pid| *pid != own).count() >= expected
         });
         let killed = Command::new("kill")
@@ -699,20 +717,28 @@ fn nobody_is_left_behind_when_it_is_stopped() {
             .status();
         assert!(killed.unwrap().success());
         assert_eq!(running.0.wait().unwrap().code(), status);
-        nothing_left(&marker);
+        marker.wait_until_gone();
     }
 }
 
 #[test]
-fn a_cut_run_keeps_the_rows_before_it() {
+fn what_cannot_be_written_ends_the_run() {
     let _alone = alone();
-    let output = command("sharing -q --arm elf --n 1,2 --reps 1")
+    let marker = Marker::new();
+    let full = fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let output = command("sharing -q --")
+        .args([PYTHON, "-c", "import sys; sys.stdin.read()", &marker.0])
+        .stdout(full)
         .output()
         .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let first = text.find("record,").unwrap();
-    let end = text.find("#end ").unwrap();
-    assert_eq!(rows(&text[first..end]).len(), 3);
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let want = "cowitness: error: cannot write to standard output: ENOSPC\n";
+    assert_eq!(stderr, want);
+    marker.wait_until_gone();
 }
 
 #[test]
