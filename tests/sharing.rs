@@ -196,8 +196,8 @@ fn the_built_in_subject_shares_or_not_as_its_arm_says() {
 #[test]
 fn a_byte_for_each_lets_the_built_in_subject_go_as_well() {
     let _alone = alone();
-    let (processes, fits) = sharing("--arm elf --n 1,5 --reps 2 --release byte", &[], 0);
-    assert_eq!(processes.rows.len(), 12);
+    let (processes, fits) = sharing("--arm elf --n 1,5 --reps 5 --release byte", &[], 0);
+    assert_eq!(processes.rows.len(), 30);
     assert_eq!(statuses(&processes), BTreeSet::from(["ok"]));
     let fit = arm(&fits, "elf")[0];
     assert_eq!((&*fit["verdict"], &*fit["r2"]), ("shared", ""));

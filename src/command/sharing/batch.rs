@@ -89,18 +89,22 @@ impl Batch<'_> {
                 return Ok(together);
             }
         };
+        let mut at_barrier = None;
         let mut subjects = Subjects::new();
         self.start(&gathering, &mut subjects, slots);
         if subjects.len() == slots.len() {
             let places = self.settle(&gathering, &subjects, slots);
             together.unknown = sweep(&subjects, &places, slots);
-            together.shmem_delta_kb = Memory::now()?.shmem_since(&before, slots.len());
+            at_barrier = Some(Memory::now()?);
             self.look_again(&gathering, &subjects, slots, &mut together);
             self.let_go(&mut gathering, &subjects, slots);
         }
         drop(subjects);
         drop(gathering);
         self.clean_up();
+        if let Some(memory) = at_barrier {
+            together.shmem_delta_kb = memory.shmem_over(&before, slots.len())?;
+        }
         Ok(together)
     }
 
@@ -300,8 +304,25 @@ impl Memory {
         })
     }
 
-    fn shmem_since(&self, before: &Self, processes: usize) -> Option<i64> {
-        let grown = i64::try_from(self.shmem_kb).ok()? - i64::try_from(before.shmem_kb).ok()?;
-        Some(grown / i64::try_from(processes).ok()?)
+    /// How much more Shmem there is than without the processes, for each of them. What
+    /// others take or give back meanwhile is halved by looking before and after. A file in
+    /// memory goes some time after the last process that has it.
+    fn shmem_over(&self, before: &Self, processes: usize) -> Result<Option<i64>, Error> {
+        const LOOKS: u32 = 10;
+        let mut after = Self::now()?;
+        for _ in 0..LOOKS {
+            if after.shmem_kb <= before.shmem_kb {
+                break;
+            }
+            sleep_ms(5);
+            after = Self::now()?;
+        }
+        let without = before.shmem_kb.midpoint(after.shmem_kb);
+        let signed = |value: u64| i64::try_from(value).ok();
+        let grown = signed(self.shmem_kb).zip(signed(without));
+        let processes = i64::try_from(processes).ok();
+        Ok(grown
+            .zip(processes)
+            .map(|((at, without), count)| (at - without) / count))
     }
 }

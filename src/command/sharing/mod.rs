@@ -80,31 +80,8 @@ pub fn run(
         environment: chosen::environment(),
         unknown: None,
     };
-    let arms = arms(options);
-    let tallies = run.measure(&context, &arms)?;
-    let reference = tallies.iter().find(|tally| matches!(tally.arm, Arm::Elf));
-    let reference = reference.ok_or(Error::TooLong)?;
-    let mut preamble = Preamble::begin(stdout())?;
-    env::write(&mut preamble, &context)?;
-    let mut rows = preamble.header::<SharingFitRow<'_>>(tallies.len() as u64)?;
-    let mut is_valid = true;
-    for tally in &tallies {
-        let row = row::fit(&run.common, tally, reference);
-        is_valid &= row.verdict != "invalid";
-        rows.row(&row)?;
-    }
-    rows.end()?;
-    if !options.common.quiet {
-        // A courtesy of standard error.
-        let _ = words::write(stderr(), &run.common, options, &tallies, reference);
-    }
-    match run.unknown {
-        Some(error) => Err(Error::Rollup(error)),
-        None if is_valid => Ok(()),
-        None => Err(Error::Invalid(
-            "not every process of every arm could be measured: see the status column",
-        )),
-    }
+    let tallies = run.measure(&context, &arms(options))?;
+    run.conclude(&context, &tallies)
 }
 
 /// The arms to measure: `elf` among them.
@@ -259,6 +236,34 @@ impl Run<'_> {
         progress.clear();
         rows.end()?;
         Ok(tallies)
+    }
+
+    /// The second stream, the summary, and how the run ends.
+    fn conclude(&self, context: &Context<'_>, tallies: &[Tally]) -> Result<(), Error> {
+        let is_elf = |tally: &&Tally| matches!(tally.arm, Arm::Elf);
+        let no_elf = Error::Invalid("elf was not measured: a defect of cowitness");
+        let reference = tallies.iter().find(is_elf).ok_or(no_elf)?;
+        let mut preamble = Preamble::begin(stdout())?;
+        env::write(&mut preamble, context)?;
+        let mut rows = preamble.header::<SharingFitRow<'_>>(tallies.len() as u64)?;
+        let mut is_valid = true;
+        for tally in tallies {
+            let row = row::fit(&self.common, tally, reference);
+            is_valid &= row.verdict != "invalid";
+            rows.row(&row)?;
+        }
+        rows.end()?;
+        if !self.options.common.quiet {
+            // A courtesy of standard error.
+            let _ = words::write(stderr(), &self.common, self.options, tallies, reference);
+        }
+        match self.unknown {
+            Some(error) => Err(Error::Rollup(error)),
+            None if is_valid => Ok(()),
+            None => Err(Error::Invalid(
+                "not every process of every arm could be measured: see the status column",
+            )),
+        }
     }
 
     fn batch(
