@@ -3,6 +3,46 @@
 use super::record::Status;
 use crate::record;
 
+/// Reasons for the `status` column that are no loss: this machine, as it is, has no answer to
+/// that question.
+pub mod reason {
+    /// This kernel, or this CPU, has no such kind of memory.
+    pub const NO_SUCH_KIND: &str = "no-such-kind-here";
+    /// The kernel could give it, and did not: memory is short, or in pieces.
+    pub const NOT_GIVEN: &str = "kernel-did-not-give-it";
+    /// Something has to be set up first, which `--setup` does.
+    pub const NEEDS_SETUP: &str = "needs-setup";
+    /// The kind, or the proof of its state, takes more rights.
+    pub const NEEDS_PRIVILEGE: &str = "needs-privilege";
+    /// This kernel does not show what would prove the state.
+    pub const CANNOT_BE_PROVED: &str = "cannot-be-proved";
+    /// The read had not returned after 3 s, and was killed.
+    pub const BLOCKED: &str = "blocked";
+    /// All of these.
+    pub const NO_LOSS: [&str; 6] = [
+        NO_SUCH_KIND,
+        NOT_GIVEN,
+        NEEDS_SETUP,
+        NEEDS_PRIVILEGE,
+        CANNOT_BE_PROVED,
+        BLOCKED,
+    ];
+    /// The kernel has no such reader: a loss.
+    pub const NOT_HERE: &str = "not-in-this-kernel";
+    /// The reader may not be used here: a loss.
+    pub const NOT_PERMITTED: &str = "not-permitted";
+}
+
+/// Whether a row of this status leaves a question open that should have been answered.
+#[must_use]
+pub fn is_loss(status: Status<'_>) -> bool {
+    match status {
+        Status::Ok => false,
+        Status::Skipped(why) => !reason::NO_LOSS.contains(&why),
+        Status::Errno(_) | Status::Short(_) => true,
+    }
+}
+
 record! {
     /// One read of one range in a fresh fork, and everything it changed.
     ///

@@ -161,7 +161,7 @@ impl Bench {
         arena: &Arena,
         measured: &mut Measured,
     ) -> Result<(), Stop> {
-        let mut reader = AnyReader::open(case.method, fixture.child(), arena.segments())
+        let mut reader = AnyReader::open(case.method, fixture.child(), Some(arena.segments()))
             .map_err(|error| Stop::Status(Status::Errno(errno::name_or_unknown(error))))?;
         let mut observer = Observer::open(fixture, arena, &mut self.memory)?;
         let before = observer.prove(self.backing, measured)?;

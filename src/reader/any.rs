@@ -29,14 +29,18 @@ impl<'c> AnyReader<'c> {
     ///
     /// # Errors
     /// The mechanism's own.
-    pub fn open(method: Method, child: &'c Child, segments: &'c Segments) -> Result<Self, Errno> {
+    pub fn open(
+        method: Method,
+        child: &'c Child,
+        segments: Option<&'c Segments>,
+    ) -> Result<Self, Errno> {
         Ok(match method {
             Method::Proc => Self::Proc(ProcMem::open(child.pid())?),
             Method::ProcSeek => Self::ProcSeek(ProcSeek::open(child.pid())?),
             Method::Vmread => Self::Vmread(Vmread::new(child.pid())),
             Method::VmreadBatch => Self::VmreadBatch(VmreadBatch::new(child.pid())),
             Method::Ptrace => Self::Ptrace(Ptrace::attach(child)?),
-            Method::Memcpy => Self::Memcpy(Memcpy::new(segments)),
+            Method::Memcpy => Self::Memcpy(Memcpy::new(segments.ok_or(Errno::INVAL)?)),
         })
     }
 

@@ -25,6 +25,7 @@ pub mod clock;
 pub mod cpu;
 pub mod errno;
 pub mod file;
+pub mod plot;
 pub mod process;
 pub mod ptrace;
 pub mod region;
@@ -37,6 +38,7 @@ pub mod table;
 
 pub use clock::Clock;
 pub use errno::Errno;
+pub use plot::Plot;
 pub use region::Region;
 pub use remote::RemoteAddr;
 pub use segments::{Segments, Shape};

@@ -6,17 +6,17 @@ mod table;
 use super::env::{self, Context, Kernel};
 use crate::cli::Effective;
 use crate::cli::probe::Options;
-use crate::emit::probe_row::ProbeRow;
+use crate::emit::probe_row::{ProbeRow, is_loss};
 use crate::emit::record::Status;
 use crate::emit::stream::{Preamble, Rows};
 use crate::error::Error;
-use crate::fixture::kinds::{self, KINDS, PAGES_MAX};
-use crate::measure::probe::{Prober, evidence};
-use crate::reader::{BATCH_BYTES, Method};
+use crate::fixture::kinds::KINDS;
+use crate::measure::probe::Prober;
+use crate::reader::Method;
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stderr, stdout};
-use crate::sys::{Clock, Region, cpu};
+use crate::sys::{Clock, cpu};
 use row::Common;
 use table::Grid;
 
@@ -60,23 +60,12 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     run.ending
 }
 
-/// The memory all probes share.
+/// What all probes share.
 pub(super) fn prober(clock: Clock, page_bytes: usize) -> Result<Prober, Error> {
     if !proc_is_ours() {
         return Err(Error::NO_PROC);
     }
-    let arena = kinds::populate(page_bytes).map_err(Error::kernel("map the arena"))?;
-    let bytes = BATCH_BYTES.max(PAGES_MAX * page_bytes);
-    let mut buffer =
-        Region::not_inherited(bytes).map_err(Error::kernel("map memory for the buffer"))?;
-    buffer.touch(page_bytes);
-    let evidence = evidence(&arena).map_err(Error::kernel("read /proc/self/pagemap"))?;
-    Ok(Prober {
-        clock,
-        buffer,
-        arena,
-        evidence,
-    })
+    Prober::new(clock, page_bytes).map_err(Error::kernel("prepare to look at memory"))
 }
 
 /// What a run carries from probe to probe.
@@ -119,7 +108,7 @@ impl Run<'_> {
     }
 
     fn note(&mut self, status: &Status<'_>) {
-        if self.ending.is_ok() && *status != Status::Ok {
+        if self.ending.is_ok() && is_loss(*status) {
             self.ending = Err(Error::Invalid(
                 "not every question was answered: see the status column",
             ));

@@ -4,6 +4,7 @@ use core::arch::asm;
 
 /// System-call numbers.
 pub(in crate::sys) mod nr {
+    pub(in crate::sys) const IOCTL: usize = 29;
     pub(in crate::sys) const OPENAT: usize = 56;
     pub(in crate::sys) const LSEEK: usize = 62;
     pub(in crate::sys) const READ: usize = 63;
@@ -15,9 +16,19 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const RT_SIGACTION: usize = 134;
     pub(in crate::sys) const GETRUSAGE: usize = 165;
     pub(in crate::sys) const GETCPU: usize = 168;
+    pub(in crate::sys) const BRK: usize = 214;
+    pub(in crate::sys) const MUNMAP: usize = 215;
     pub(in crate::sys) const CLONE: usize = 220;
     pub(in crate::sys) const EXECVE: usize = 221;
+    pub(in crate::sys) const MMAP: usize = 222;
+    pub(in crate::sys) const SWAPON: usize = 224;
+    pub(in crate::sys) const SWAPOFF: usize = 225;
+    pub(in crate::sys) const MPROTECT: usize = 226;
+    pub(in crate::sys) const MLOCK: usize = 228;
+    pub(in crate::sys) const MADVISE: usize = 233;
     pub(in crate::sys) const PROCESS_VM_READV: usize = 270;
+    pub(in crate::sys) const USERFAULTFD: usize = 282;
+    pub(in crate::sys) const MEMFD_SECRET: usize = 447;
 }
 
 /// The vDSO's clock (arch/arm64/kernel/vdso/vdso.lds.S).
