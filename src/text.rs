@@ -98,6 +98,16 @@ impl Text {
         self.number(value.unsigned_abs())
     }
 
+    /// Adds a number in lower-case hexadecimal, as maps prints addresses but for leading zeros.
+    pub fn address(&mut self, value: u64) -> &mut Self {
+        let digits = (64 - value.leading_zeros()).div_ceil(4).max(1);
+        for digit in (0..digits).rev() {
+            let nibble = (value >> (4 * digit) & 15) as usize;
+            self.add(&"0123456789abcdef"[nibble..=nibble]);
+        }
+        self
+    }
+
     /// Adds hundredths as a number with two decimals.
     #[inline(never)]
     pub fn hundredths(&mut self, value: u64) -> &mut Self {

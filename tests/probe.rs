@@ -111,7 +111,7 @@ fn readers_can_be_chosen_and_others_are_refused() {
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
         "cowitness: error: --method 'proc,memcpy': must be all, or names of proc, proc-seek, \
-         vmread, vmread-batch, ptrace\nusage: cowitness probe [options]\n"
+         vmread, vmread-batch, ptrace, kcore, map-files\nusage: cowitness probe [options]\n"
     );
 }
 

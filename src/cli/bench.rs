@@ -178,8 +178,9 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             short: "",
             value: "LIST",
             default: "both",
-            allowed: "both, all, or a list of proc, proc-seek, vmread, vmread-batch, ptrace, memcpy",
-            help: "readers: both = proc,vmread; all; or names; others are compared with proc",
+            allowed: "both, all, or a list of proc, proc-seek, vmread, vmread-batch, ptrace, kcore, \
+                      map-files, memcpy",
+            help: "readers: both = proc,vmread; all = all but kcore and map-files; or names",
         },
         set: |options, word| put(&mut options.methods, methods(word)),
     },
@@ -294,8 +295,14 @@ fn methods(word: Word) -> Result<List<Method>, Refused> {
     let collect = |methods: &[Method]| List::from_slice(methods).map_err(|_| Refused);
     match word {
         b"both" => collect(&[Method::Proc, Method::Vmread]),
-        b"all" => collect(&Method::ALL),
-        names => value::list(names, |name| Method::from_name(name).ok_or(Refused)),
+        b"all" => Ok(Method::ALL
+            .into_iter()
+            .filter(|method| method.is_general())
+            .collect()),
+        names => value::list(names, |name| {
+            let there = |method: &Method| *method != Method::Hybrid;
+            Method::from_name(name).filter(there).ok_or(Refused)
+        }),
     }
 }
 

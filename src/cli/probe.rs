@@ -48,7 +48,8 @@ const OPTIONS: &[OptionSpec<Options>] = &[OptionSpec {
         short: "",
         value: "LIST",
         default: "all",
-        allowed: "all, or names of proc, proc-seek, vmread, vmread-batch, ptrace",
+        allowed: "all, or names of proc, proc-seek, vmread, vmread-batch, ptrace, kcore, \
+                  map-files",
         help: "readers",
     },
     set: |options, word| {
@@ -58,7 +59,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[OptionSpec {
 }];
 
 fn methods(word: Word) -> Result<List<Method>, Refused> {
-    let other = |method: &Method| Method::remote().contains(method);
+    let other = |method: &Method| Method::remote().contains(method) && *method != Method::Hybrid;
     match word {
         b"all" => List::from_slice(Method::remote()).map_err(|_| Refused),
         names => value::list(names, |name| {

@@ -18,8 +18,17 @@ pub mod reason {
     pub const CANNOT_BE_PROVED: &str = "cannot-be-proved";
     /// The read had not returned after 3 s, and was killed.
     pub const BLOCKED: &str = "blocked";
+    /// `kcore`: the page is not in memory.
+    pub const NOT_PRESENT: &str = "page-not-present";
+    /// `map-files`: no file is behind the mapping.
+    pub const NO_FILE: &str = "no-file-behind-it";
+    /// `map-files`: the page is a copy that the file does not have.
+    pub const NOT_THE_FILES: &str = "page-is-not-the-files";
     /// All of these.
-    pub const NO_LOSS: [&str; 6] = [
+    pub const NO_LOSS: [&str; 9] = [
+        NOT_PRESENT,
+        NO_FILE,
+        NOT_THE_FILES,
         NO_SUCH_KIND,
         NOT_GIVEN,
         NEEDS_SETUP,
@@ -27,17 +36,22 @@ pub mod reason {
         CANNOT_BE_PROVED,
         BLOCKED,
     ];
-    /// The kernel has no such reader: a loss.
+    /// The kernel has no such reader: a loss, but for the readers in [`OPTIONAL`].
     pub const NOT_HERE: &str = "not-in-this-kernel";
-    /// The reader may not be used here: a loss.
+    /// The reader may not be used here: likewise.
     pub const NOT_PERMITTED: &str = "not-permitted";
+    /// Readers that many machines lack, or allow to root alone.
+    pub const OPTIONAL: [&str; 2] = ["kcore", "map-files"];
 }
 
-/// Whether a row of this status leaves a question open that should have been answered.
+/// Whether a reader's row of this status leaves a question open that should have been answered.
 #[must_use]
-pub fn is_loss(status: Status<'_>) -> bool {
+pub fn is_loss(method: &str, status: Status<'_>) -> bool {
     match status {
         Status::Ok => false,
+        Status::Skipped(reason::NOT_HERE | reason::NOT_PERMITTED) => {
+            !reason::OPTIONAL.contains(&method)
+        }
         Status::Skipped(why) => !reason::NO_LOSS.contains(&why),
         Status::Errno(_) | Status::Short(_) => true,
     }

@@ -10,10 +10,10 @@ use crate::emit::record::Status;
 use crate::fixture::{Arena, Fixture, FixtureError};
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
-use crate::reader::{AnyReader, End, Pass};
+use crate::reader::{AnyReader, End, Method, Pass, Target};
 use crate::sys::file::Process;
 use crate::sys::segments::Backing;
-use crate::sys::{Clock, Region, errno};
+use crate::sys::{Clock, Errno, Region, errno};
 
 /// What every case of a run needs; made once, before anything is populated.
 pub struct Bench {
@@ -115,6 +115,14 @@ const fn skip(reason: &'static str) -> Stop {
     Stop::Status(Status::Skipped(reason))
 }
 
+/// What a reader said: that it is not to be had here, or an errno.
+fn failed(method: Method, error: Errno) -> Stop {
+    Stop::Status(match method.refusal(error) {
+        Some(reason) => Status::Skipped(reason),
+        None => Status::Errno(errno::name_or_unknown(error)),
+    })
+}
+
 impl Bench {
     /// Runs one case on a fresh fork of `arena`. The child is gone when this returns.
     ///
@@ -161,8 +169,9 @@ impl Bench {
         arena: &Arena,
         measured: &mut Measured,
     ) -> Result<(), Stop> {
-        let mut reader = AnyReader::open(case.method, fixture.child(), Some(arena.segments()))
-            .map_err(|error| Stop::Status(Status::Errno(errno::name_or_unknown(error))))?;
+        let target = Target::child(fixture.child(), arena.segments(), arena.page_bytes());
+        let mut reader =
+            AnyReader::open(case.method, &target).map_err(|error| failed(case.method, error))?;
         let mut observer = Observer::open(fixture, arena, &mut self.memory)?;
         let before = observer.prove(self.backing, measured)?;
 
@@ -177,18 +186,21 @@ impl Bench {
 
         measured.cold = Some(cold);
         observer.compare(&before, measured)?;
-        outcome(&cold, cold_is_sound)?;
+        outcome(case.method, &cold, cold_is_sound)?;
         if self.faults_are_charged {
             agree(measured)?;
         }
         for _ in 0..self.warm_passes {
             let warm = pass(segments, buffer);
-            outcome(&warm, warm.is_sound(segments, buffer))?;
+            outcome(case.method, &warm, warm.is_sound(segments, buffer))?;
             measured.warm.add(&warm);
         }
         // A page a call is enough for checking, however small the timed blocks were.
         let block_bytes = case.block_bytes.max(arena.page_bytes());
-        verify(verifying(reader.any(), segments, block_bytes, buffer))?;
+        verify(
+            case.method,
+            verifying(reader.any(), segments, block_bytes, buffer),
+        )?;
         if self.first_write {
             // A stopped child could not write; a reader that stopped it lets it go here.
             drop(reader);
@@ -212,8 +224,8 @@ fn agree(measured: &Measured) -> Result<(), Stop> {
     }
 }
 
-fn outcome(timed: &TimedPass, is_sound: bool) -> Result<(), Stop> {
-    ended(&timed.pass)?;
+fn outcome(method: Method, timed: &TimedPass, is_sound: bool) -> Result<(), Stop> {
+    ended(method, &timed.pass)?;
     match (is_sound, timed.ns) {
         (false, _) => Err(skip("wrong-bytes")),
         (true, 0) => Err(skip("clock-gave-no-time")),
@@ -221,19 +233,22 @@ fn outcome(timed: &TimedPass, is_sound: bool) -> Result<(), Stop> {
     }
 }
 
-fn verify((pass, wrong): (Pass, Option<crate::sys::RemoteAddr>)) -> Result<(), Stop> {
-    ended(&pass)?;
+fn verify(
+    method: Method,
+    (pass, wrong): (Pass, Option<crate::sys::RemoteAddr>),
+) -> Result<(), Stop> {
+    ended(method, &pass)?;
     match wrong {
         Some(_) => Err(skip("wrong-bytes")),
         None => Ok(()),
     }
 }
 
-fn ended(pass: &Pass) -> Result<(), Stop> {
+fn ended(method: Method, pass: &Pass) -> Result<(), Stop> {
     match pass.end {
         End::Complete => Ok(()),
         End::Short => Err(Stop::Status(Status::Short(pass.bytes))),
-        End::Failed(error) => Err(Stop::Status(Status::Errno(errno::name_or_unknown(error)))),
+        End::Failed(error) => Err(failed(method, error)),
     }
 }
 

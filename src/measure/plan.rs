@@ -194,6 +194,14 @@ mod tests {
         }
     }
 
+    const SIX: [Method; 6] = [
+        Method::Proc,
+        Method::ProcSeek,
+        Method::Vmread,
+        Method::VmreadBatch,
+        Method::Ptrace,
+        Method::Memcpy,
+    ];
     const BOTH: [Method; 2] = [Method::Proc, Method::Vmread];
 
     #[test]
@@ -224,7 +232,7 @@ mod tests {
 
     #[test]
     fn balanced_puts_each_method_equally_often_at_each_position() {
-        let plan = plan(Order::Balanced, &Method::ALL, 12);
+        let plan = plan(Order::Balanced, &SIX, 12);
         let mut counts = BTreeMap::new();
         for case in plan.cases(3) {
             let key = (case.block_bytes, case.method.name(), case.position);

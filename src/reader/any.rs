@@ -1,15 +1,16 @@
 //! Any of the readers, chosen by name.
 
-use super::{Memcpy, Method, ProcMem, ProcSeek, Ptrace, Reader, Vmread, VmreadBatch};
-use crate::sys::process::Child;
-use crate::sys::{Errno, Segments};
+use super::{
+    Kcore, MapFiles, Memcpy, Method, ProcMem, ProcSeek, Ptrace, Reader, Target, Vmread, VmreadBatch,
+};
+use crate::sys::Errno;
 
 /// Any of the readers, chosen by name.
 #[allow(
     clippy::large_enum_variant,
     reason = "one lives at a time, on the stack, and there is no allocator to box it with"
 )]
-pub enum AnyReader<'c> {
+pub enum AnyReader<'t> {
     /// `proc`.
     Proc(ProcMem),
     /// `proc-seek`.
@@ -19,28 +20,33 @@ pub enum AnyReader<'c> {
     /// `vmread-batch`.
     VmreadBatch(VmreadBatch),
     /// `ptrace`.
-    Ptrace(Ptrace<'c>),
+    Ptrace(Ptrace<'t>),
+    /// `kcore`.
+    Kcore(Kcore),
+    /// `map-files`.
+    MapFiles(MapFiles),
     /// `memcpy`.
-    Memcpy(Memcpy<'c>),
+    Memcpy(Memcpy<'t>),
 }
 
-impl<'c> AnyReader<'c> {
-    /// Opens `method` for `child`; `segments` are what the in-process copy reads.
+impl<'t> AnyReader<'t> {
+    /// Opens `method` for a process.
     ///
     /// # Errors
-    /// The mechanism's own.
-    pub fn open(
-        method: Method,
-        child: &'c Child,
-        segments: Option<&'c Segments>,
-    ) -> Result<Self, Errno> {
+    /// The mechanism's own, which [`Method::refusal`] puts in words; `EINVAL` for `memcpy`
+    /// without segments.
+    pub fn open(method: Method, target: &Target<'t>) -> Result<Self, Errno> {
+        let pid = target.pid;
         Ok(match method {
-            Method::Proc => Self::Proc(ProcMem::open(child.pid())?),
-            Method::ProcSeek => Self::ProcSeek(ProcSeek::open(child.pid())?),
-            Method::Vmread => Self::Vmread(Vmread::new(child.pid())),
-            Method::VmreadBatch => Self::VmreadBatch(VmreadBatch::new(child.pid())),
-            Method::Ptrace => Self::Ptrace(Ptrace::attach(child)?),
-            Method::Memcpy => Self::Memcpy(Memcpy::new(segments.ok_or(Errno::INVAL)?)),
+            Method::Proc => Self::Proc(ProcMem::open(pid)?),
+            Method::ProcSeek => Self::ProcSeek(ProcSeek::open(pid)?),
+            Method::Vmread => Self::Vmread(Vmread::new(pid)),
+            Method::VmreadBatch => Self::VmreadBatch(VmreadBatch::new(pid)),
+            Method::Ptrace => Self::Ptrace(Ptrace::attach(target)?),
+            Method::Kcore => Self::Kcore(Kcore::open(target)?),
+            Method::MapFiles => Self::MapFiles(MapFiles::open(target)?),
+            Method::Hybrid => return Err(Errno::NOSYS),
+            Method::Memcpy => Self::Memcpy(Memcpy::new(target.segments.ok_or(Errno::INVAL)?)),
         })
     }
 
@@ -52,6 +58,8 @@ impl<'c> AnyReader<'c> {
             Self::Vmread(reader) => reader,
             Self::VmreadBatch(reader) => reader,
             Self::Ptrace(reader) => reader,
+            Self::Kcore(reader) => reader,
+            Self::MapFiles(reader) => reader,
             Self::Memcpy(reader) => reader,
         }
     }

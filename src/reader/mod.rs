@@ -4,21 +4,28 @@
 //! measured, and nothing here looks at a clock.
 
 mod any;
+mod kcore;
+mod map_files;
 mod memcpy;
 mod proc_mem;
 mod ptrace;
+mod target;
+mod vma;
 mod vmread;
 
 pub use any::AnyReader;
+pub use kcore::Kcore;
+pub use map_files::MapFiles;
 pub use memcpy::Memcpy;
 pub use proc_mem::{ProcMem, ProcSeek};
 pub use ptrace::Ptrace;
+pub use target::Target;
 pub use vmread::{BATCH_BYTES, Vmread, VmreadBatch};
 
 use crate::sys::remote::RemoteSpan;
 use crate::sys::{Errno, RemoteAddr};
 
-/// The readers of `bench`, by the names of the CSV's `method` column.
+/// The readers, by the names of the CSV's `method` column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// pread(2) on /proc/PID/mem.
@@ -31,18 +38,27 @@ pub enum Method {
     VmreadBatch,
     /// PTRACE_PEEKDATA, a word a call.
     Ptrace,
+    /// The frames that pagemap names, out of /proc/kcore.
+    Kcore,
+    /// The file behind a mapping, through /proc/PID/map_files.
+    MapFiles,
+    /// What pagemap says decides, run by run, and nothing changes.
+    Hybrid,
     /// An in-process copy of the same bytes: the ceiling.
     Memcpy,
 }
 
 impl Method {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 9] = [
         Self::Proc,
         Self::ProcSeek,
         Self::Vmread,
         Self::VmreadBatch,
         Self::Ptrace,
+        Self::Kcore,
+        Self::MapFiles,
+        Self::Hybrid,
         Self::Memcpy,
     ];
 
@@ -50,6 +66,14 @@ impl Method {
     #[must_use]
     pub fn remote() -> &'static [Self] {
         Self::ALL.split_last().map_or(&[], |(_, remote)| remote)
+    }
+
+    /// Whether any user can read any kind of memory with it. The others are `kcore`, which
+    /// needs root and a kernel that has the file, and `map-files`, which needs a file behind
+    /// the memory; `hybrid` is a name without a reader so far.
+    #[must_use]
+    pub const fn is_general(self) -> bool {
+        !matches!(self, Self::Kcore | Self::MapFiles | Self::Hybrid)
     }
 
     /// Its name.
@@ -61,6 +85,9 @@ impl Method {
             Self::Vmread => "vmread",
             Self::VmreadBatch => "vmread-batch",
             Self::Ptrace => "ptrace",
+            Self::Kcore => "kcore",
+            Self::MapFiles => "map-files",
+            Self::Hybrid => "hybrid",
             Self::Memcpy => "memcpy",
         }
     }
@@ -70,6 +97,20 @@ impl Method {
     pub fn from_name(name: &[u8]) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|method| method.name().as_bytes() == name)
+    }
+
+    /// Why nothing can be had from this reader here, as a reason for the `status` column;
+    /// `None`: the errno is an answer about the memory that was asked for.
+    #[must_use]
+    pub const fn refusal(self, errno: Errno) -> Option<&'static str> {
+        match (self, errno) {
+            (_, Errno::NOSYS) => Some("not-in-this-kernel"),
+            (_, Errno::PERM | Errno::ACCESS) => Some("not-permitted"),
+            (Self::Kcore, kcore::NOT_PRESENT) => Some("page-not-present"),
+            (Self::MapFiles, map_files::NO_FILE) => Some("no-file-behind-it"),
+            (Self::MapFiles, map_files::NOT_THE_FILES) => Some("page-is-not-the-files"),
+            _ => None,
+        }
     }
 
     /// Bytes of buffer it needs for this block size.

@@ -1,21 +1,29 @@
 //! PTRACE_PEEKDATA: eight bytes a call, the target stopped (kernel/ptrace.c,
 //! `generic_ptrace_peekdata`, which ends in the same copy as /proc/PID/mem).
 
-use super::BlockReader;
+use super::{BlockReader, Target};
 use crate::sys::process::Child;
 use crate::sys::ptrace::Stopped;
 use crate::sys::{Errno, RemoteAddr};
+use core::marker::PhantomData;
 
 /// `ptrace`: words until the block is full.
-pub struct Ptrace<'c>(Stopped<'c>);
+pub struct Ptrace<'t> {
+    stopped: Stopped,
+    /// A child must not be reaped before it is let go.
+    _child: PhantomData<&'t Child>,
+}
 
-impl<'c> Ptrace<'c> {
-    /// Attaches to the child and stops it; dropping lets it go.
+impl<'t> Ptrace<'t> {
+    /// Attaches to the process and stops it (of its threads, the first); dropping lets it go.
     ///
     /// # Errors
     /// `EPERM` (Yama, another tracer), `ESRCH` (gone).
-    pub fn attach(child: &'c Child) -> Result<Self, Errno> {
-        Stopped::seize(child).map(Self)
+    pub fn attach(target: &Target<'t>) -> Result<Self, Errno> {
+        Ok(Self {
+            stopped: Stopped::seize(target.pid)?,
+            _child: PhantomData,
+        })
     }
 }
 
@@ -28,7 +36,7 @@ impl BlockReader for Ptrace<'_> {
         while done < block.len() {
             let at = start.0 + done as u64;
             let skipped = (at % 8) as usize;
-            match self.0.peek(RemoteAddr(at - skipped as u64)) {
+            match self.stopped.peek(RemoteAddr(at - skipped as u64)) {
                 Ok(word) => {
                     let wanted = &mut block[done..];
                     let count = wanted.len().min(8 - skipped);

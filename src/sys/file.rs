@@ -5,7 +5,7 @@ use super::{Errno, check};
 use crate::text::{Full, Text};
 use core::ffi::CStr;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::fs::{CWD, OFlags, readlinkat_raw};
+use rustix::fs::{CWD, FileType, OFlags, readlinkat_raw, stat};
 use rustix::io::{pread, read, retry_on_intr};
 
 /// A process, as a path of /proc names it.
@@ -32,6 +32,25 @@ pub fn open_proc(process: Process, file: &str) -> Result<OwnedFd, Errno> {
     let path = path.map_err(|Full| Errno::NAMETOOLONG)?;
     let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
     open(path)
+}
+
+/// Opens the regular file that process `pid` maps at `start..end`, addresses as in maps;
+/// `None` if what is mapped is no regular file. proc_pid_map_files(5).
+///
+/// # Errors
+/// `EPERM` (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE is missing), `ENOENT` (no such mapping of
+/// a file).
+pub fn open_mapped(pid: i32, start: u64, end: u64) -> Result<Option<OwnedFd>, Errno> {
+    let mut path = Text::new();
+    path.add("/proc/").signed(pid.into()).add("/map_files/");
+    path.address(start).add("-").address(end).add("\0");
+    let path = path.read().map_err(|Full| Errno::NAMETOOLONG)?;
+    let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
+    // Looked at before it is opened: opening a device can have effects of its own.
+    match FileType::from_raw_mode(stat(path)?.st_mode) {
+        FileType::RegularFile => open(path).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// Opens a file for reading, not to be inherited over exec.

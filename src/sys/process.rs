@@ -55,21 +55,30 @@ impl Child {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Waits until the child is in a ptrace or job-control stop.
-    ///
-    /// # Errors
-    /// `ESRCH` if it ended instead; as waitpid(2).
-    pub(super) fn wait_for_stop(&self) -> Result<(), Errno> {
-        match self.wait(WaitOptions::UNTRACED)? {
-            status if status.stopped() => Ok(()),
-            _ => Err(Errno::SRCH),
-        }
-    }
-
     fn wait(&self, options: WaitOptions) -> Result<WaitStatus, Errno> {
         let (_, status) =
             retry_on_intr(|| waitpid(Some(self.pid), options))?.ok_or(Errno::CHILD)?;
         Ok(status)
+    }
+}
+
+/// Waits until a child or tracee is in a stop; gives the signal that would be lost if it were
+/// let go without one: 0 for the stop that PTRACE_INTERRUPT asked for, and for a job-control
+/// stop, which lasts by itself.
+///
+/// # Errors
+/// `ESRCH` if it ended instead; as waitpid(2).
+pub(super) fn wait_for_stop(pid: i32) -> Result<i32, Errno> {
+    // ptrace(2), "Stopped states": PTRACE_EVENT_STOP in the third byte of the status.
+    const EVENT_STOP: u32 = 128;
+    let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
+    let (_, status) =
+        retry_on_intr(|| waitpid(Some(pid), WaitOptions::UNTRACED))?.ok_or(Errno::CHILD)?;
+    let raw = status.as_raw().cast_unsigned();
+    match status.stopping_signal() {
+        Some(_) if raw >> 16 == EVENT_STOP => Ok(0),
+        Some(signal) => Ok(signal),
+        None => Err(Errno::SRCH),
     }
 }
 

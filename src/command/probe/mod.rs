@@ -100,15 +100,15 @@ impl Run<'_> {
                             "reading nothing showed a change: see the rows of method none",
                         ));
                     }
-                    self.note(&row.status);
+                    self.note(&row);
                 }
             }
         }
         Ok(())
     }
 
-    fn note(&mut self, status: &Status<'_>) {
-        if self.ending.is_ok() && is_loss(*status) {
+    fn note(&mut self, row: &ProbeRow<'_>) {
+        if self.ending.is_ok() && is_loss(row.method, row.status) {
             self.ending = Err(Error::Invalid(
                 "not every question was answered: see the status column",
             ));

@@ -34,7 +34,7 @@ impl<'e> Expected<'e> {
         span: RemoteSpan,
         own: &'e mut Region,
     ) -> Result<Self, Errno> {
-        let page_bytes = ground.seen_page_bytes();
+        let page_bytes = ground.page_bytes() as u64;
         let own = own.bytes_mut();
         if holds == Holds::Same {
             process_vm_readv(getpid().as_raw_nonzero().get(), own, &[span])?;

@@ -1,11 +1,11 @@
 //! Whether the state was what the kind is, and whether the question was answered.
 
 use super::look::{Pages, State, flagged};
-use super::{Content, NOT_HERE, NOT_PERMITTED, Probed, Question, Stop, skip};
+use super::{Content, Probed, Question, Stop, skip};
 use crate::emit::record::Status;
 use crate::fixture::kinds::{Before, Ground, Holds, Kind, Op, Place, reason};
 use crate::measure::evidence::{Both, Evidence, Found};
-use crate::reader::End;
+use crate::reader::{End, Method};
 use crate::sys::{Errno, errno};
 
 /// Proves that the memory is of its kind.
@@ -31,7 +31,7 @@ pub(super) fn prove(
         Before::Marked => |page, _| !page.child.present() && page.child.swapped(),
     };
     let all = pages.len() > from && (from..pages.len()).all(|page| is(pages.at(page), evidence));
-    let kib = |pages: u64| pages * ground.seen_page_bytes() / 1024;
+    let kib = |pages: u64| pages * ground.page_bytes() as u64 / 1024;
     let also = match kind.before {
         Before::SharedHuge => state.target.anon_huge_kib >= kib((pages.len() - from) as u64),
         Before::SharedFlagged(bits) => all && flagged(pages, from, bits)?,
@@ -54,12 +54,16 @@ pub(super) fn judge(question: &Question<'_>, page_bytes: u64, probed: &Probed) -
     if changes.vanished > 0 {
         return Status::Skipped("tracked-pages-vanished");
     }
-    let Some(answer) = probed.answer else {
+    let (Some(method), Some(answer)) = (question.method, probed.answer) else {
         return Status::Ok;
     };
-    let readable = kind.readable && question.op != Op::Cross;
+    // These read what they can, and say of the rest that they do not.
+    let picks = matches!(method, Method::Kcore | Method::MapFiles | Method::Hybrid);
+    let readable = kind.readable && question.op != Op::Cross && !picks;
     match (answer.bytes, answer.end) {
-        (0, End::Failed(errno)) if is_refusal(errno) => return refusal(errno),
+        (0, End::Failed(errno)) if method.refusal(errno).is_some() || errno == Errno::SRCH => {
+            return refusal(method, errno);
+        }
         (bytes, End::Failed(errno)) if readable && bytes < probed.requested => {
             return Status::Errno(errno::name_or_unknown(errno));
         }
@@ -80,18 +84,10 @@ pub(super) fn judge(question: &Question<'_>, page_bytes: u64, probed: &Probed) -
     }
 }
 
-/// Whether a reader is not to be had here at all, whatever is read.
-fn is_refusal(errno: Errno) -> bool {
-    matches!(
-        errno,
-        Errno::NOSYS | Errno::PERM | Errno::ACCESS | Errno::SRCH
-    )
-}
-
-pub(super) fn refusal(errno: Errno) -> Status<'static> {
-    match errno {
-        Errno::NOSYS => Status::Skipped(NOT_HERE),
-        Errno::PERM | Errno::ACCESS => Status::Skipped(NOT_PERMITTED),
-        _ => Status::Errno(errno::name_or_unknown(errno)),
+/// What an errno of a reader says of the question: it is not to be had here, or it failed.
+pub(super) fn refusal(method: Method, errno: Errno) -> Status<'static> {
+    match method.refusal(errno) {
+        Some(reason) => Status::Skipped(reason),
+        None => Status::Errno(errno::name_or_unknown(errno)),
     }
 }

@@ -14,7 +14,7 @@ use crate::fixture::kinds::{Ground, Kind, Op, PAGES, Sizes};
 use crate::fixture::{Fixture, FixtureError, bounded, content as pattern};
 use crate::proc::pagemap::{ENTRY_BYTES, Entry, file_offset};
 use crate::proc::smaps::UsageDelta;
-use crate::reader::{AnyReader, BATCH_BYTES, End, Method};
+use crate::reader::{AnyReader, BATCH_BYTES, End, Method, Target};
 use crate::sys::file::{Process, open_proc, read_at};
 use crate::sys::process::{Faults, own_faults};
 use crate::sys::remote::RemoteSpan;
@@ -321,18 +321,24 @@ impl<'r> Read<'r> {
 
     /// Opens the reader.
     fn open(&mut self) -> Result<(), Stop> {
+        let target = Target {
+            child: Some(self.fixture.child()),
+            ..Target::process(self.fixture.child().pid(), self.ground.page_bytes())
+        };
         self.reader = self
             .question
             .method
-            .map(|method| AnyReader::open(method, self.fixture.child(), None))
-            .transpose()
-            .map_err(|errno| Stop::Status(judge::refusal(errno)))?;
+            .map(|method| {
+                let opened = AnyReader::open(method, &target);
+                opened.map_err(|errno| Stop::Status(judge::refusal(method, errno)))
+            })
+            .transpose()?;
         Ok(())
     }
 
     /// The tool's own pages that fork made copy-on-write are written to here.
     fn rehearse(&mut self, buffer: &mut [u8]) {
-        let page_bytes = self.ground.seen_page_bytes();
+        let page_bytes = self.ground.page_bytes() as u64;
         // Where the kind has no other page: one of the program's constants.
         let constant = crate::fixture::kinds::KINDS.as_ptr().addr() as u64;
         let start = RemoteAddr(constant - constant % page_bytes);
