@@ -45,6 +45,8 @@ pub enum Error {
     Setting(&'static str, u64, &'static str, u64),
     /// The measurement is not valid or not possible here.
     Invalid(&'static str),
+    /// A child has said it, and ended with this status.
+    Reported(i32),
     /// So many checks of `selftest` failed.
     Checks(u64),
 }
@@ -70,12 +72,16 @@ impl Error {
             Self::Usage(_) | Self::Setting(..) | Self::Cpu(..) => 2,
             Self::Invalid(_) => INVALID,
             Self::Checks(_) => CHECK_FAILED,
+            Self::Reported(status) => *status,
             _ => 1,
         }
     }
 
     /// Writes what happened as one line, and a usage line where it helps.
     pub fn report(&self, out: Output) {
+        if matches!(self, Self::Reported(_)) {
+            return;
+        }
         let mut line = Text::new();
         line.add("cowitness: error: ");
         self.describe(&mut line);
@@ -153,6 +159,9 @@ impl Error {
             }
             Self::Invalid(what) => {
                 line.add(what);
+            }
+            Self::Reported(status) => {
+                line.add("a child ended with status ").signed(status.into());
             }
             Self::Checks(failed) => {
                 line.add("checks failed: ").number(failed);

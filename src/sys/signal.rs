@@ -21,6 +21,7 @@ struct Action {
     mask: u64,
 }
 
+const SIGHUP: usize = 1;
 const SIGINT: usize = 2;
 const SIGPIPE: usize = 13;
 const SIGTERM: usize = 15;
@@ -55,6 +56,36 @@ pub fn install() -> Result<(), Errno> {
     actions
         .into_iter()
         .try_for_each(|(signal, handler)| set(signal, handler))
+}
+
+/// The signals that end a run, as a set: bit n-1 is signal n.
+static ENDING: u64 = 1 << (SIGHUP - 1) | 1 << (SIGINT - 1) | 1 << (SIGTERM - 1);
+
+/// For a process that has something to undo: whether the signals that end a run wait until
+/// [`held`] asks for them. rt_sigprocmask(2).
+///
+/// # Errors
+/// None with these arguments.
+pub fn hold(hold: bool) -> Result<(), Errno> {
+    const UNBLOCK: usize = 1;
+    let how = if hold { 0 } else { UNBLOCK };
+    let set = &raw const ENDING;
+    // SAFETY: SYSCALL; the kernel reads eight bytes.
+    check(unsafe { syscall6(nr::RT_SIGPROCMASK, how, set as usize, 0, 8, 0, 0) }).map(|_| ())
+}
+
+/// Waits up to `millis` for one of them; its number. rt_sigtimedwait(2).
+#[must_use]
+pub fn held(millis: u64) -> Option<i32> {
+    let timeout = [millis / 1000, millis % 1000 * 1_000_000];
+    let (set, timeout) = (&raw const ENDING, &raw const timeout);
+    // SAFETY: SYSCALL; the kernel reads a set of eight bytes and a timespec.
+    let came = unsafe {
+        let (set, timeout) = (set as usize, timeout as usize);
+        syscall6(nr::RT_SIGTIMEDWAIT, set, 0, timeout, 8, 0, 0)
+    };
+    // EAGAIN: none came; EINTR: another signal did.
+    check(came).ok().map(|signal| signal as i32)
 }
 
 /// For a child: it ends without a word.

@@ -33,6 +33,24 @@ pub fn unmount(target: &CStr) -> Result<(), Errno> {
     rustix::mount::unmount(target, UnmountFlags::empty())
 }
 
+/// Swaps to a device or file. swapon(2).
+///
+/// # Errors
+/// `EPERM`, `EINVAL` (no swap signature there, or no such file can be swapped to), `EBUSY`.
+pub fn swap_on(path: &CStr) -> Result<(), Errno> {
+    // SAFETY: SYSCALL; the kernel reads the path.
+    check(unsafe { syscall6(nr::SWAPON, path.as_ptr() as usize, 0, 0, 0, 0, 0) }).map(|_| ())
+}
+
+/// Stops that. swapoff(2).
+///
+/// # Errors
+/// `EPERM`, `EINVAL` (it is not swapped to), `ENOMEM` (what is there has no room elsewhere).
+pub fn swap_off(path: &CStr) -> Result<(), Errno> {
+    // SAFETY: SYSCALL; the kernel reads the path.
+    check(unsafe { syscall6(nr::SWAPOFF, path.as_ptr() as usize, 0, 0, 0, 0, 0) }).map(|_| ())
+}
+
 /// Whether messages of the kernel go to the console. Taking them off keeps the level that
 /// was set, putting them back restores it. C form: `klogctl(6 or 7, NULL, 0)`, syslog(2);
 /// SYSLOG_ACTION_CONSOLE_OFF and _ON, include/linux/syslog.h.

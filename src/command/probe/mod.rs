@@ -1,6 +1,7 @@
 //! `probe`: kinds of memory × readers.
 
 mod row;
+mod setup;
 mod table;
 
 use super::env::{self, Context, Kernel};
@@ -10,7 +11,7 @@ use crate::emit::probe_row::{ProbeRow, is_loss};
 use crate::emit::record::Status;
 use crate::emit::stream::{Preamble, Rows};
 use crate::error::Error;
-use crate::fixture::kinds::KINDS;
+use crate::fixture::kinds::Kinds;
 use crate::measure::probe::Prober;
 use crate::reader::Method;
 use crate::sys::auxv::Auxv;
@@ -25,6 +26,14 @@ use table::Grid;
 /// # Errors
 /// See [`Error`]. Rows of probes that ended before are already written.
 pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
+    if options.setup || setup::is_run_by_init() {
+        let probe = &mut || every_question(options, effective, auxv);
+        return setup::around(options.common.quiet, auxv.page_bytes(), probe);
+    }
+    every_question(options, effective, auxv)
+}
+
+fn every_question(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
     let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
     let pinned = cpu::current().map_err(Error::kernel("ask for the current CPU"))?;
     cpu::pin(pinned).map_err(|errno| Error::Cpu(pinned, errno))?;
@@ -45,6 +54,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
             page_bytes: auxv.page_bytes() as u64,
         },
         methods: &options.methods,
+        kinds: options.kinds,
         grid: Grid::new(),
         ending: Ok(()),
     };
@@ -73,6 +83,7 @@ struct Run<'r> {
     prober: Prober,
     common: Common<'r>,
     methods: &'r [Method],
+    kinds: Kinds,
     grid: Grid,
     /// The worst that was seen.
     ending: Result<(), Error>,
@@ -80,12 +91,12 @@ struct Run<'r> {
 
 impl Run<'_> {
     fn total(&self) -> u64 {
-        let questions: usize = KINDS.iter().map(|kind| kind.ops.len()).sum();
+        let questions: usize = self.kinds.chosen().map(|kind| kind.ops.len()).sum();
         (questions * (self.methods.len() + 1)) as u64
     }
 
     fn every_kind(&mut self, rows: &mut Rows<Output>) -> Result<(), Error> {
-        for kind in KINDS {
+        for kind in self.kinds.chosen() {
             for &op in kind.ops {
                 self.grid.next(kind, op);
                 let control = core::iter::once(None);

@@ -359,7 +359,7 @@ impl<'r> Read<'r> {
 
     fn give(&mut self, buffer: &mut [u8], clock: Clock) -> Result<Given, Stop> {
         if self.question.kind.blocks && self.question.method.is_some() {
-            return self.give_bounded(buffer, clock);
+            return self.give_bounded(buffer.len(), clock);
         }
         let faults = own_faults();
         let (span, expected) = (self.span, &self.expected);
@@ -378,7 +378,7 @@ impl<'r> Read<'r> {
     }
 
     /// By a helper, which is killed if it does not come back.
-    fn give_bounded(&mut self, buffer: &mut [u8], clock: Clock) -> Result<Given, Stop> {
+    fn give_bounded(&mut self, bytes: usize, clock: Clock) -> Result<Given, Stop> {
         let words = bounded(clock, BOUND_NS, &mut || {
             match self.open() {
                 Ok(()) => {}
@@ -387,6 +387,11 @@ impl<'r> Read<'r> {
                 }
                 Err(_) => return Words::Refused(false).write(),
             }
+            // The tool's own buffer does not exist in children.
+            let Ok(mut buffer) = Region::new(bytes) else {
+                return Words::Refused(false).write();
+            };
+            let buffer = buffer.bytes_mut();
             self.rehearse(buffer);
             let faults = own_faults();
             let answer = self

@@ -14,6 +14,8 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const SYSLOG: usize = 116;
     pub(in crate::sys) const PTRACE: usize = 117;
     pub(in crate::sys) const RT_SIGACTION: usize = 134;
+    pub(in crate::sys) const RT_SIGPROCMASK: usize = 135;
+    pub(in crate::sys) const RT_SIGTIMEDWAIT: usize = 137;
     pub(in crate::sys) const GETRUSAGE: usize = 165;
     pub(in crate::sys) const GETCPU: usize = 168;
     pub(in crate::sys) const BRK: usize = 214;

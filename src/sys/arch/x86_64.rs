@@ -11,6 +11,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const MUNMAP: usize = 11;
     pub(in crate::sys) const BRK: usize = 12;
     pub(in crate::sys) const RT_SIGACTION: usize = 13;
+    pub(in crate::sys) const RT_SIGPROCMASK: usize = 14;
     pub(in crate::sys) const IOCTL: usize = 16;
     pub(in crate::sys) const PREAD64: usize = 17;
     pub(in crate::sys) const MADVISE: usize = 28;
@@ -19,6 +20,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const GETRUSAGE: usize = 98;
     pub(in crate::sys) const PTRACE: usize = 101;
     pub(in crate::sys) const SYSLOG: usize = 103;
+    pub(in crate::sys) const RT_SIGTIMEDWAIT: usize = 128;
     pub(in crate::sys) const MLOCK: usize = 149;
     pub(in crate::sys) const SWAPON: usize = 167;
     pub(in crate::sys) const SWAPOFF: usize = 168;
