@@ -83,7 +83,7 @@ fn blocks_that_divide_nothing_read_everything() {
         "bench --mb 1 --repeats 1 --warm 1 --method all --block 16,100,5000,65533,1M",
     ));
     let stream = whole_stream(&stream);
-    assert_eq!(stream.rows.len(), 3 * 5 * 6);
+    assert_eq!(stream.rows.len(), 3 * 5 * 7);
     for row in &stream.rows {
         assert_eq!(row["status"], "ok", "{row:?}");
         assert_eq!(row["bytes_per_pass"], row["arena_bytes"], "{row:?}");

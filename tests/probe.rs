@@ -11,7 +11,7 @@ use std::fs;
 #[test]
 fn what_no_kernel_reads_is_refused_in_each_readers_words() {
     let stream = whole_stream(&stdout(&run("probe -q")));
-    assert_eq!(stream.rows.len(), 8 * 6);
+    assert_eq!(stream.rows.len(), 8 * 7);
     for row in &stream.rows {
         let class = match row["method"].as_str() {
             "none" => continue,
@@ -111,7 +111,7 @@ fn readers_can_be_chosen_and_others_are_refused() {
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
         "cowitness: error: --method 'proc,memcpy': must be all, or names of proc, proc-seek, \
-         vmread, vmread-batch, ptrace, kcore, map-files\nusage: cowitness probe [options]\n"
+         vmread, vmread-batch, ptrace, kcore, map-files, hybrid\nusage: cowitness probe [options]\n"
     );
 }
 

@@ -179,7 +179,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             value: "LIST",
             default: "both",
             allowed: "both, all, or a list of proc, proc-seek, vmread, vmread-batch, ptrace, kcore, \
-                      map-files, memcpy",
+                      map-files, hybrid, memcpy",
             help: "readers: both = proc,vmread; all = all but kcore and map-files; or names",
         },
         set: |options, word| put(&mut options.methods, methods(word)),
@@ -299,10 +299,7 @@ fn methods(word: Word) -> Result<List<Method>, Refused> {
             .into_iter()
             .filter(|method| method.is_general())
             .collect()),
-        names => value::list(names, |name| {
-            let there = |method: &Method| *method != Method::Hybrid;
-            Method::from_name(name).filter(there).ok_or(Refused)
-        }),
+        names => value::list(names, |name| Method::from_name(name).ok_or(Refused)),
     }
 }
 

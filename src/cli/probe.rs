@@ -62,7 +62,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             value: "LIST",
             default: "all",
             allowed: "all, or names of proc, proc-seek, vmread, vmread-batch, ptrace, kcore, \
-                  map-files",
+                      map-files, hybrid",
             help: "readers",
         },
         set: |options, word| {

@@ -48,7 +48,7 @@ fn options_come_in_any_order_and_both_spellings() {
     assert_eq!((a.mb, a.common.quiet, a.first_write), (8, true, true));
     assert_eq!(a.blocks[..], [16, 1 << 20]);
     assert_eq!(a.pin, bench::Pin::None);
-    assert_eq!(a.methods.len(), Method::ALL.len() - 3);
+    assert_eq!(a.methods.len(), Method::ALL.len() - 2);
     assert!(a.methods.iter().all(|method| method.is_general()));
     assert_eq!(bench("bench --mb 8 --mb=9").mb, 9);
     assert_eq!(bench("bench --cpu 3").pin, bench::Pin::Cpu(3));

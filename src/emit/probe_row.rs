@@ -24,8 +24,11 @@ pub mod reason {
     pub const NO_FILE: &str = "no-file-behind-it";
     /// `map-files`: the page is a copy that the file does not have.
     pub const NOT_THE_FILES: &str = "page-is-not-the-files";
+    /// `hybrid`: reading it would change something.
+    pub const LEFT_UNREAD: &str = "left-unread";
     /// All of these.
-    pub const NO_LOSS: [&str; 9] = [
+    pub const NO_LOSS: [&str; 10] = [
+        LEFT_UNREAD,
         NOT_PRESENT,
         NO_FILE,
         NOT_THE_FILES,

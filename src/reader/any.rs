@@ -1,7 +1,8 @@
 //! Any of the readers, chosen by name.
 
 use super::{
-    Kcore, MapFiles, Memcpy, Method, ProcMem, ProcSeek, Ptrace, Reader, Target, Vmread, VmreadBatch,
+    Care, Hybrid, Kcore, MapFiles, Memcpy, Method, ProcMem, ProcSeek, Ptrace, Reader, Target,
+    Vmread, VmreadBatch,
 };
 use crate::sys::Errno;
 
@@ -25,6 +26,8 @@ pub enum AnyReader<'t> {
     Kcore(Kcore),
     /// `map-files`.
     MapFiles(MapFiles),
+    /// `hybrid`.
+    Hybrid(Hybrid),
     /// `memcpy`.
     Memcpy(Memcpy<'t>),
 }
@@ -45,7 +48,7 @@ impl<'t> AnyReader<'t> {
             Method::Ptrace => Self::Ptrace(Ptrace::attach(target)?),
             Method::Kcore => Self::Kcore(Kcore::open(target)?),
             Method::MapFiles => Self::MapFiles(MapFiles::open(target)?),
-            Method::Hybrid => return Err(Errno::NOSYS),
+            Method::Hybrid => Self::Hybrid(Hybrid::open(target)?),
             Method::Memcpy => Self::Memcpy(Memcpy::new(target.segments.ok_or(Errno::INVAL)?)),
         })
     }
@@ -60,7 +63,17 @@ impl<'t> AnyReader<'t> {
             Self::Ptrace(reader) => reader,
             Self::Kcore(reader) => reader,
             Self::MapFiles(reader) => reader,
+            Self::Hybrid(reader) => reader,
             Self::Memcpy(reader) => reader,
+        }
+    }
+
+    /// What became of the pages, if the reader is one that takes care.
+    #[must_use]
+    pub const fn care(&self) -> Option<&Care> {
+        match self {
+            Self::Hybrid(reader) => Some(reader.care()),
+            _ => None,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! CAP_CHECKPOINT_RESTORE in the initial user namespace. Only regular files are opened: opening
 //! a device may do anything.
 
-use super::vma::{self, Vma};
+use super::vma::{Vma, Vmas};
 use super::{BlockReader, Target};
 use crate::proc::pagemap::{ENTRY_BYTES, Entry, file_offset};
 use crate::sys::file::{Process, open_mapped, open_proc, pread_once, read_at};
@@ -26,6 +26,7 @@ pub struct MapFiles {
     pid: i32,
     page_bytes: u64,
     pagemap: OwnedFd,
+    vmas: Vmas,
     open: Option<(Vma, OwnedFd)>,
 }
 
@@ -39,6 +40,7 @@ impl MapFiles {
             pid: target.pid,
             page_bytes: target.page_bytes as u64,
             pagemap: open_proc(Process::Id(target.pid), "pagemap")?,
+            vmas: Vmas::of(target.pid),
             open: None,
         })
     }
@@ -50,7 +52,7 @@ impl MapFiles {
             .as_ref()
             .is_some_and(|(vma, _)| vma.contains(start))
         {
-            let vma = vma::at(self.pid, start)?.ok_or(Errno::FAULT)?;
+            let vma = self.vmas.at(start)?.ok_or(Errno::FAULT)?;
             if !vma.has_file {
                 return Err(NO_FILE);
             }

@@ -4,16 +4,18 @@
 //! measured, and nothing here looks at a clock.
 
 mod any;
+pub mod hybrid;
 mod kcore;
 mod map_files;
 mod memcpy;
 mod proc_mem;
 mod ptrace;
 mod target;
-mod vma;
+pub mod vma;
 mod vmread;
 
 pub use any::AnyReader;
+pub use hybrid::{Care, Hybrid, Manners, WINDOW_BYTES};
 pub use kcore::Kcore;
 pub use map_files::MapFiles;
 pub use memcpy::Memcpy;
@@ -22,6 +24,7 @@ pub use ptrace::Ptrace;
 pub use target::Target;
 pub use vmread::{BATCH_BYTES, Vmread, VmreadBatch};
 
+use crate::emit::probe_row::reason;
 use crate::sys::remote::RemoteSpan;
 use crate::sys::{Errno, RemoteAddr};
 
@@ -70,10 +73,10 @@ impl Method {
 
     /// Whether any user can read any kind of memory with it. The others are `kcore`, which
     /// needs root and a kernel that has the file, and `map-files`, which needs a file behind
-    /// the memory; `hybrid` is a name without a reader so far.
+    /// the memory.
     #[must_use]
     pub const fn is_general(self) -> bool {
-        !matches!(self, Self::Kcore | Self::MapFiles | Self::Hybrid)
+        !matches!(self, Self::Kcore | Self::MapFiles)
     }
 
     /// Its name.
@@ -104,11 +107,12 @@ impl Method {
     #[must_use]
     pub const fn refusal(self, errno: Errno) -> Option<&'static str> {
         match (self, errno) {
-            (_, Errno::NOSYS) => Some("not-in-this-kernel"),
-            (_, Errno::PERM | Errno::ACCESS) => Some("not-permitted"),
-            (Self::Kcore, kcore::NOT_PRESENT) => Some("page-not-present"),
-            (Self::MapFiles, map_files::NO_FILE) => Some("no-file-behind-it"),
-            (Self::MapFiles, map_files::NOT_THE_FILES) => Some("page-is-not-the-files"),
+            (_, Errno::NOSYS) => Some(reason::NOT_HERE),
+            (_, Errno::PERM | Errno::ACCESS) => Some(reason::NOT_PERMITTED),
+            (Self::Kcore, kcore::NOT_PRESENT) => Some(reason::NOT_PRESENT),
+            (Self::Hybrid, hybrid::LEFT_UNREAD) => Some(reason::LEFT_UNREAD),
+            (Self::MapFiles, map_files::NO_FILE) => Some(reason::NO_FILE),
+            (Self::MapFiles, map_files::NOT_THE_FILES) => Some(reason::NOT_THE_FILES),
             _ => None,
         }
     }
@@ -118,6 +122,7 @@ impl Method {
     pub fn buffer_bytes(self, block_bytes: usize) -> usize {
         match self {
             Self::VmreadBatch => block_bytes.max(BATCH_BYTES),
+            Self::Hybrid => block_bytes.max(WINDOW_BYTES),
             _ => block_bytes,
         }
     }

@@ -1,5 +1,6 @@
 //! Whom a reader reads.
 
+use super::Manners;
 use crate::sys::Segments;
 use crate::sys::process::Child;
 
@@ -14,6 +15,8 @@ pub struct Target<'t> {
     pub child: Option<&'t Child>,
     /// What fork put at the same addresses in it; only the in-process copy needs this.
     pub segments: Option<&'t Segments>,
+    /// What `hybrid` may do; the other readers do what they do.
+    pub manners: Manners,
 }
 
 impl<'t> Target<'t> {
@@ -25,6 +28,7 @@ impl<'t> Target<'t> {
             page_bytes,
             child: Some(child),
             segments: Some(segments),
+            manners: Manners::default(),
         }
     }
 
@@ -36,6 +40,10 @@ impl<'t> Target<'t> {
             page_bytes,
             child: None,
             segments: None,
+            manners: Manners {
+                swap_in: false,
+                no_files: false,
+            },
         }
     }
 }

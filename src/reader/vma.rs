@@ -1,55 +1,188 @@
-//! The VMA that an address lies in, from /proc/PID/maps.
+//! The VMA that an address lies in, from /proc/PID/maps or, with what serves its faults, from
+//! smaps.
 
 use crate::proc::lines::LineBuffer;
 use crate::proc::maps::{MapsLine, Perms};
 use crate::sys::file::{Process, open_proc, read_next};
 use crate::sys::{Errno, RemoteAddr};
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 
 /// A line with a path of up to 4,096 bytes, each of which may be printed as four.
 const LINE_BYTES: usize = 20 << 10;
 
 /// What a reader needs to know of a VMA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Vma {
-    pub(super) start: u64,
-    pub(super) end: u64,
+pub struct Vma {
+    /// First address.
+    pub start: u64,
+    /// First address behind it.
+    pub end: u64,
     /// Where in its file it begins.
-    pub(super) offset: u64,
-    pub(super) perms: Perms,
+    pub offset: u64,
+    /// What it allows.
+    pub perms: Perms,
     /// Whether it maps a file, one without a name included (memfd, shared anonymous memory).
-    pub(super) has_file: bool,
+    pub has_file: bool,
+    /// Whether it is the kernel's own: `[vdso]`, `[vvar]`.
+    pub is_special: bool,
+    /// Whether a process may serve its faults (userfaultfd), as far as was asked; unknown is
+    /// true.
+    pub is_served: bool,
 }
 
 impl Vma {
-    pub(super) fn of(line: &MapsLine<'_>) -> Self {
+    fn of(line: &MapsLine<'_>) -> Self {
         Self {
             start: line.start,
             end: line.end,
             offset: line.offset,
             perms: line.perms,
             has_file: line.inode != 0,
+            is_special: line.name.starts_with(b"[v"),
+            is_served: true,
         }
     }
 
-    pub(super) fn contains(&self, address: RemoteAddr) -> bool {
+    /// Whether the address is in it.
+    #[must_use]
+    pub fn contains(&self, address: RemoteAddr) -> bool {
         (self.start..self.end).contains(&address.0)
     }
 }
 
-/// The VMA at `address`; `None` if there is none.
-///
-/// # Errors
-/// As open(2) and read(2); `EIO` for a line that is not understood.
-#[inline(never)]
-pub(super) fn at(pid: i32, address: RemoteAddr) -> Result<Option<Vma>, Errno> {
-    let maps = open_proc(Process::Id(pid), "maps")?;
-    let mut lines = LineBuffer::<LINE_BYTES>::new();
-    while let Some(line) = lines.read_line(|space| read_next(maps.as_fd(), space))? {
-        let vma = MapsLine::parse(line.bytes).ok_or(Errno::IO)?;
-        if address.0 < vma.end {
-            return Ok(Some(Vma::of(&vma)).filter(|vma| vma.contains(address)));
+/// A walk over the VMAs of a process in order of address; going back begins anew.
+pub(super) struct Vmas {
+    pid: i32,
+    source: &'static str,
+    file: Option<OwnedFd>,
+    lines: LineBuffer<LINE_BYTES>,
+    current: Option<Vma>,
+    /// End of the VMA before the current one: what lies between is mapped by none.
+    from: u64,
+}
+
+impl Vmas {
+    /// From maps: cheap, and `is_served` stays true.
+    pub(super) const fn of(pid: i32) -> Self {
+        Self::from_file(pid, "maps")
+    }
+
+    /// From smaps, for which the kernel walks all pages of each VMA.
+    pub(super) const fn with_flags(pid: i32) -> Self {
+        Self::from_file(pid, "smaps")
+    }
+
+    const fn from_file(pid: i32, source: &'static str) -> Self {
+        Self {
+            pid,
+            source,
+            file: None,
+            lines: LineBuffer::new(),
+            current: None,
+            from: 0,
         }
     }
-    Ok(None)
+
+    /// Forgets what was seen: the process may have changed it.
+    pub(super) fn forget(&mut self) {
+        self.file = None;
+        self.current = None;
+    }
+
+    /// The VMA at `address`; `None` if there is none.
+    ///
+    /// # Errors
+    /// As open(2) and read(2); `EIO` for a line that is not understood.
+    #[inline(never)]
+    pub(super) fn at(&mut self, address: RemoteAddr) -> Result<Option<Vma>, Errno> {
+        if self.current.is_none() || address.0 < self.from {
+            self.file = Some(open_proc(Process::Id(self.pid), self.source)?);
+            self.lines.clear();
+            (self.current, self.from) = (None, 0);
+        }
+        loop {
+            if let Some(vma) = self.current {
+                if address.0 < vma.end {
+                    return Ok(Some(vma).filter(|vma| vma.contains(address)));
+                }
+                self.from = vma.end;
+            }
+            self.current = self.next()?;
+            if self.current.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Where the VMA behind the hole starts that [`at`](Self::at) has just found.
+    pub(super) const fn next_start(&self) -> u64 {
+        match self.current {
+            Some(vma) => vma.start,
+            None => u64::MAX,
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Vma>, Errno> {
+        let file = self.file.as_ref().ok_or(Errno::BADF)?;
+        let mut found = None;
+        while let Some(line) = self
+            .lines
+            .read_line(|space| read_next(file.as_fd(), space))?
+        {
+            match (MapsLine::parse(line.bytes), self.source) {
+                (Some(header), "maps") => return Ok(Some(Vma::of(&header))),
+                (Some(header), _) => found = Some(Vma::of(&header)),
+                (None, "maps") => return Err(Errno::IO),
+                (None, _) => {
+                    if let Some(flags) = line.bytes.strip_prefix(b"VmFlags:") {
+                        let is_served = is_served(flags);
+                        return Ok(found.map(|vma| Vma { is_served, ..vma }));
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a VMA's flags (proc_pid_smaps(5)) name userfaultfd: missing pages, write protection,
+/// minor faults.
+fn is_served(flags: &[u8]) -> bool {
+    let mut flags = flags.split(|&byte| byte == b' ');
+    flags.any(|flag| matches!(flag, b"um" | b"uw" | b"ui"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn userfaultfd_is_seen_in_the_flags_and_nothing_else_is() {
+        assert!(is_served(b" rd wr mr mw me ac um sd"));
+        assert!(is_served(b" rd uw "));
+        assert!(!is_served(b" rd wr mr mw me ac sd "));
+        assert!(!is_served(b""));
+    }
+
+    #[test]
+    fn both_files_give_the_same_vmas_forwards_and_backwards() {
+        let pid = std::process::id().cast_signed();
+        let here = both_files_give_the_same_vmas_forwards_and_backwards as *const () as u64;
+        let local = &raw const pid as u64;
+        for mut vmas in [Vmas::of(pid), Vmas::with_flags(pid)] {
+            let smaps = vmas.source == "smaps";
+            for (address, executable, has_file) in [
+                (here, true, true),
+                (local, false, false),
+                (here, true, true),
+            ] {
+                let vma = vmas.at(RemoteAddr(address)).unwrap().unwrap();
+                assert!(vma.contains(RemoteAddr(address)));
+                assert_eq!((vma.perms.executable, vma.has_file), (executable, has_file));
+                assert_eq!(vma.is_served, !smaps);
+            }
+            assert_eq!(vmas.at(RemoteAddr(8)), Ok(None));
+            assert_eq!(vmas.at(RemoteAddr(1 << 62)), Ok(None));
+        }
+    }
 }

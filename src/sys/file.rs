@@ -195,6 +195,17 @@ pub fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<u
     Ok(used)
 }
 
+/// As [`read_at`], in whole 64-bit words; gives how many.
+///
+/// # Errors
+/// As [`read_at`].
+pub fn read_words_at(file: BorrowedFd<'_>, words: &mut [u64], offset: u64) -> Result<usize, Errno> {
+    let len = size_of_val(words);
+    // SAFETY: the same memory, exclusive like `words`, for which any bytes will do.
+    let bytes = unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), len) };
+    Ok(read_at(file, bytes, offset)? / size_of::<u64>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

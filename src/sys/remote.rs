@@ -3,6 +3,7 @@
 
 use super::arch::{nr, syscall6};
 use super::{Errno, check};
+use core::mem::MaybeUninit;
 
 /// An address in another process (or in ours, seen as another would see it).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +55,51 @@ pub fn process_vm_readv(pid: i32, local: &mut [u8], spans: &[RemoteSpan]) -> Res
             1,
             spans.as_ptr() as usize,
             spans.len(),
+            0,
+        )
+    };
+    check(result)
+}
+
+/// As [`process_vm_readv`], with each span copied to its own place in `local`: span `index`
+/// goes to `offsets[index]`. One call, up to [`SPANS_PER_CALL`] spans.
+///
+/// C form: `process_vm_readv(pid, locals, count, remote, count, 0)`. The result is the number
+/// of bytes copied, counted over the spans in order.
+///
+/// # Errors
+/// As [`process_vm_readv`]; `EINVAL` also if a place does not lie within `local`.
+#[inline(always)]
+pub fn process_vm_readv_to(
+    pid: i32,
+    local: &mut [u8],
+    offsets: &[usize],
+    spans: &[RemoteSpan],
+) -> Result<usize, Errno> {
+    let mut places = [const { MaybeUninit::<RemoteSpan>::uninit() }; SPANS_PER_CALL];
+    let count = spans.len().min(offsets.len()).min(SPANS_PER_CALL);
+    let base = local.as_mut_ptr() as u64;
+    for ((place, &offset), span) in places.iter_mut().zip(offsets).zip(spans) {
+        let room = local.len().checked_sub(offset).ok_or(Errno::INVAL)?;
+        if span.len > room as u64 {
+            return Err(Errno::INVAL);
+        }
+        place.write(RemoteSpan {
+            start: RemoteAddr(base + offset as u64),
+            len: span.len,
+        });
+    }
+    // SAFETY: SYSCALL; the kernel reads `count` entries of both arrays, all of which are
+    // written, and writes at most what each place says, which lies within `local`, an
+    // exclusive slice.
+    let result = unsafe {
+        syscall6(
+            nr::PROCESS_VM_READV,
+            pid.cast_unsigned() as usize,
+            places.as_ptr() as usize,
+            count,
+            spans.as_ptr() as usize,
+            count,
             0,
         )
     };

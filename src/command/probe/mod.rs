@@ -2,6 +2,7 @@
 
 mod row;
 mod setup;
+mod summary;
 mod table;
 
 use super::env::{self, Context, Kernel};
@@ -65,7 +66,10 @@ fn every_question(options: &Options, effective: &Effective, auxv: &Auxv) -> Resu
     rows.end()?;
     if !options.common.quiet {
         // The table is a courtesy of standard error.
-        let _ = run.grid.write(stderr(), run.methods);
+        let _ = run
+            .grid
+            .write(stderr(), run.methods)
+            .and_then(|()| summary::write(stderr(), &run.grid, run.methods));
     }
     run.ending
 }
@@ -104,7 +108,7 @@ impl Run<'_> {
                     let probed = self.prober.probe(kind, op, method)?;
                     let row = row::make(&self.common, kind, op, method, &self.prober, &probed);
                     rows.row(&row)?;
-                    self.grid.note(&row);
+                    self.grid.note(method, &probed, self.common.page_bytes);
                     if method.is_none() && probed.status == Status::Ok && probed.change().is_some()
                     {
                         self.ending = Err(Error::Invalid(

@@ -61,6 +61,8 @@ pub(super) fn judge(question: &Question<'_>, page_bytes: u64, probed: &Probed) -
     let picks = matches!(method, Method::Kcore | Method::MapFiles | Method::Hybrid);
     let readable = kind.readable && question.op != Op::Cross && !picks;
     match (answer.bytes, answer.end) {
+        // The child is there: to these it means an address that pagemap does not have.
+        (0, End::Failed(Errno::SRCH)) if picks => {}
         (0, End::Failed(errno)) if method.refusal(errno).is_some() || errno == Errno::SRCH => {
             return refusal(method, errno);
         }

@@ -14,7 +14,7 @@ use crate::fixture::kinds::{Ground, Kind, Op, PAGES, Sizes};
 use crate::fixture::{Fixture, FixtureError, bounded, content as pattern};
 use crate::proc::pagemap::{ENTRY_BYTES, Entry, file_offset};
 use crate::proc::smaps::UsageDelta;
-use crate::reader::{AnyReader, BATCH_BYTES, End, Method, Target};
+use crate::reader::{AnyReader, End, Method, Target};
 use crate::sys::file::{Process, open_proc, read_at};
 use crate::sys::process::{Faults, own_faults};
 use crate::sys::remote::RemoteSpan;
@@ -134,6 +134,14 @@ const BOUND_NS: u64 = 3_000_000_000;
 /// The largest page there is: two of them hold a whole one on any CPU.
 const PAGE_MAX: usize = 65536;
 
+/// What any reader needs to read this much in one block.
+fn buffer_bytes(block_bytes: usize) -> usize {
+    let needs = Method::ALL
+        .iter()
+        .map(|method| method.buffer_bytes(block_bytes));
+    needs.max().unwrap_or(block_bytes)
+}
+
 /// One question.
 #[derive(Clone, Copy)]
 struct Question<'q> {
@@ -159,7 +167,7 @@ impl Prober {
             clock,
             evidence: evidence(&mut own, page_bytes)?,
             sizes,
-            buffer: touched(BATCH_BYTES.max(PAGES * page_bytes))?,
+            buffer: touched(buffer_bytes(PAGES * page_bytes))?,
             own,
             before: Pages::new(sizes.pages_max(), page_bytes)?,
             after: Pages::new(sizes.pages_max(), page_bytes)?,

@@ -1,0 +1,324 @@
+//! Which way a page is read so that reading changes nothing: the decision, without a system
+//! call in it. Free to be taken over; METHOD.md has it as a table.
+
+use crate::proc::pagemap::Entry;
+use crate::reader::vma::Vma;
+
+/// How a page is got at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// process_vm_readv: pins the page. Harmless where a pin has nothing to unshare.
+    Pin,
+    /// /proc/PID/mem: takes a plain reference. Harmless wherever the page is present.
+    Copy,
+    /// Not in memory: what it holds follows from what is mapped there, see [`absent`].
+    Absent,
+    /// Never written by anybody: zeros, by definition; the target is not asked.
+    Zeros,
+    /// The file has it: read from there, not through the target.
+    File,
+    /// It is left unread.
+    Leave(Why),
+}
+
+/// Why a page is left unread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Swapped out, or something else that pagemap shows so.
+    Swapped,
+    /// A guard region: whoever touches it gets SIGSEGV.
+    Guard,
+    /// Another process serves its faults (userfaultfd): nobody knows what it would give.
+    Served,
+    /// Nothing is mapped here.
+    Unmapped,
+    /// A page of a file, or the kernel's own, which only a fault of the target would bring;
+    /// its file cannot be opened, or was not to be.
+    NotInMemory,
+}
+
+impl Why {
+    /// All of them, in the order of the counts.
+    pub const ALL: [Self; 5] = [
+        Self::Swapped,
+        Self::Guard,
+        Self::Served,
+        Self::Unmapped,
+        Self::NotInMemory,
+    ];
+
+    /// In words, for a status or a summary.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Swapped => "swapped-out",
+            Self::Guard => "guard-region",
+            Self::Served => "served-by-userfaultfd",
+            Self::Unmapped => "unmapped",
+            Self::NotInMemory => "not-in-memory",
+        }
+    }
+}
+
+/// What is known of the target as a whole, and what was allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Whether bit 56 means that a pin has nothing to unshare: not where KSM may have joined
+    /// pages (a pin takes them apart, whoever maps them), nor where a page that is in memory
+    /// may still be in swap for another process.
+    pub exclusive_is_safe: bool,
+    /// Whether swapped pages may be brought in.
+    pub swap_in: bool,
+    /// A shorter run of pages to pin, next to pages to copy, is copied with them.
+    pub pin_pages_min: usize,
+}
+
+/// The default of [`Rules::pin_pages_min`]: a second call costs more than the second copy of
+/// so few pages (measured, see METHOD.md).
+pub const PIN_PAGES_MIN: usize = 8;
+
+/// By the pagemap entry alone.
+#[must_use]
+pub const fn way(entry: Entry, rules: Rules) -> Way {
+    match entry.present() {
+        true if entry.file_or_shared_anon() => Way::Pin,
+        true if entry.exclusive() && rules.exclusive_is_safe => Way::Pin,
+        // Shared by fork, the zero page, a large folio that bit 56 is not sure of: all are
+        // copied without harm.
+        true => Way::Copy,
+        false if entry.guard() => Way::Leave(Why::Guard),
+        false if entry.swapped() && rules.swap_in => Way::Copy,
+        false if entry.swapped() => Way::Leave(Why::Swapped),
+        false => Way::Absent,
+    }
+}
+
+/// For a page that is absent, by what is mapped there.
+#[must_use]
+pub const fn absent(vma: Option<&Vma>) -> Way {
+    match vma {
+        None => Way::Leave(Why::Unmapped),
+        Some(vma) if vma.is_served => Way::Leave(Why::Served),
+        Some(vma) if vma.has_file => Way::File,
+        Some(vma) if vma.is_special => Way::Leave(Why::NotInMemory),
+        Some(_) => Way::Zeros,
+    }
+}
+
+/// Neighbouring pages that go the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Which way.
+    pub way: Way,
+    /// Number of the first page.
+    pub first: usize,
+    /// How many.
+    pub pages: usize,
+}
+
+/// The runs of some pages, in order: short runs to pin that lie next to pages to copy are
+/// copied with them.
+pub struct Runs<'e> {
+    entries: &'e [u64],
+    rules: Rules,
+    next: usize,
+    held: Option<Run>,
+}
+
+impl<'e> Runs<'e> {
+    /// Of these pagemap entries.
+    #[must_use]
+    pub const fn new(entries: &'e [u64], rules: Rules) -> Self {
+        Self {
+            entries,
+            rules,
+            next: 0,
+            held: None,
+        }
+    }
+
+    /// The next pages that pagemap alone sends the same way.
+    fn plain(&mut self) -> Option<Run> {
+        let rest = self.entries.get(self.next..)?;
+        let run_way = way(Entry(*rest.first()?), self.rules);
+        let same = |word: &&u64| way(Entry(**word), self.rules) == run_way;
+        let run = Run {
+            way: run_way,
+            first: self.next,
+            pages: rest.iter().take_while(same).count(),
+        };
+        self.next += run.pages;
+        Some(run)
+    }
+}
+
+impl Iterator for Runs<'_> {
+    type Item = Run;
+
+    fn next(&mut self) -> Option<Run> {
+        let mut held = self.held.take().or_else(|| self.plain())?;
+        while let Some(run) = self.plain() {
+            match join(held, run, self.rules.pin_pages_min) {
+                Some(joined) => held = joined,
+                None => {
+                    self.held = Some(run);
+                    break;
+                }
+            }
+        }
+        Some(held)
+    }
+}
+
+/// Two neighbouring runs as one, if that is cheaper.
+fn join(before: Run, run: Run, pin_pages_min: usize) -> Option<Run> {
+    let together = match (before.way, run.way) {
+        (Way::Copy, Way::Copy) => true,
+        (Way::Copy, Way::Pin) => run.pages < pin_pages_min,
+        (Way::Pin, Way::Copy) => before.pages < pin_pages_min,
+        _ => false,
+    };
+    together.then_some(Run {
+        way: Way::Copy,
+        first: before.first,
+        pages: before.pages + run.pages,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proc::maps::Perms;
+    use std::vec::Vec;
+
+    const PRESENT: u64 = 1 << 63;
+    const SWAPPED: u64 = 1 << 62;
+    const FILE: u64 = 1 << 61;
+    const GUARD: u64 = 1 << 58;
+    const EXCLUSIVE: u64 = 1 << 56;
+    const SOFT_DIRTY: u64 = 1 << 55;
+
+    const SAFE: Rules = Rules {
+        exclusive_is_safe: true,
+        swap_in: false,
+        pin_pages_min: 4,
+    };
+    const UNSAFE: Rules = Rules {
+        exclusive_is_safe: false,
+        ..SAFE
+    };
+    const SWAP_IN: Rules = Rules {
+        swap_in: true,
+        ..SAFE
+    };
+
+    #[test]
+    fn every_entry_has_its_way() {
+        let cases = [
+            (PRESENT | EXCLUSIVE | 7, SAFE, Way::Pin),
+            (PRESENT | EXCLUSIVE | SOFT_DIRTY, SAFE, Way::Pin),
+            (PRESENT | EXCLUSIVE | 7, UNSAFE, Way::Copy),
+            (PRESENT | 7, SAFE, Way::Copy),
+            (PRESENT, SAFE, Way::Copy),
+            (PRESENT | FILE, UNSAFE, Way::Pin),
+            (PRESENT | FILE | EXCLUSIVE, SAFE, Way::Pin),
+            (SWAPPED | 7, SAFE, Way::Leave(Why::Swapped)),
+            (SWAPPED | EXCLUSIVE, SAFE, Way::Leave(Why::Swapped)),
+            (SWAPPED | 7, SWAP_IN, Way::Copy),
+            (SWAPPED | GUARD, SAFE, Way::Leave(Why::Guard)),
+            (SWAPPED | GUARD, SWAP_IN, Way::Leave(Why::Guard)),
+            (0, SWAP_IN, Way::Absent),
+            (FILE, SAFE, Way::Absent),
+            (EXCLUSIVE | SOFT_DIRTY, SAFE, Way::Absent),
+        ];
+        for (entry, rules, want) in cases {
+            assert_eq!(way(Entry(entry), rules), want, "{entry:x} {rules:?}");
+        }
+    }
+
+    /// Nothing that another process may share is ever pinned, whatever else the entry says.
+    #[test]
+    fn a_pin_needs_a_file_or_the_exclusive_bit() {
+        for high in 0..1u64 << 9 {
+            let entry = Entry(high << 55 | 7);
+            for rules in [SAFE, UNSAFE, SWAP_IN] {
+                let harmless = entry.present()
+                    && (entry.file_or_shared_anon()
+                        || entry.exclusive() && rules.exclusive_is_safe);
+                assert_eq!(way(entry, rules) == Way::Pin, harmless, "{entry:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_absent_is_known_by_its_mapping_only() {
+        let vma = |has_file, is_special, is_served| Vma {
+            start: 0,
+            end: 4096,
+            offset: 0,
+            perms: Perms::parse(b"rw-p").unwrap(),
+            has_file,
+            is_special,
+            is_served,
+        };
+        let cases = [
+            (vma(false, false, false), Way::Zeros),
+            (vma(true, false, false), Way::File),
+            (vma(false, true, false), Way::Leave(Why::NotInMemory)),
+            (vma(false, false, true), Way::Leave(Why::Served)),
+            (vma(true, false, true), Way::Leave(Why::Served)),
+        ];
+        for (vma, want) in cases {
+            assert_eq!(absent(Some(&vma)), want, "{vma:?}");
+        }
+        assert_eq!(absent(None), Way::Leave(Why::Unmapped));
+    }
+
+    /// `x`: exclusive, `s`: shared, `.`: absent.
+    fn cut(pages: &str, min: usize) -> Vec<(Way, usize)> {
+        let words: Vec<u64> = pages
+            .bytes()
+            .map(|letter| match letter {
+                b'x' => PRESENT | EXCLUSIVE,
+                b's' => PRESENT,
+                _ => 0,
+            })
+            .collect();
+        let rules = Rules {
+            pin_pages_min: min,
+            ..SAFE
+        };
+        let found: Vec<Run> = Runs::new(&words, rules).collect();
+        let mut next = 0;
+        for run in &found {
+            assert_eq!(run.first, next);
+            next += run.pages;
+        }
+        assert_eq!(next, words.len());
+        found.iter().map(|run| (run.way, run.pages)).collect()
+    }
+
+    #[test]
+    fn short_runs_between_shared_pages_are_left_to_the_copy() {
+        use Way::{Absent, Copy, Pin};
+        assert_eq!(cut("", 4), []);
+        assert_eq!(cut("xxxxx", 9), [(Pin, 5)]);
+        assert_eq!(cut("xsxsxsxs", 2), [(Copy, 8)]);
+        assert_eq!(cut("xxxxssss", 4), [(Pin, 4), (Copy, 4)]);
+        assert_eq!(cut("xxxssssxxxx", 4), [(Copy, 7), (Pin, 4)]);
+        assert_eq!(cut("ssxssxxxxs", 4), [(Copy, 5), (Pin, 4), (Copy, 1)]);
+        // Next to what is not copied, a short run stays one to pin.
+        assert_eq!(cut("x.x", 4), [(Pin, 1), (Absent, 1), (Pin, 1)]);
+        assert_eq!(
+            cut("xsxsxs", 1),
+            [
+                (Pin, 1),
+                (Copy, 1),
+                (Pin, 1),
+                (Copy, 1),
+                (Pin, 1),
+                (Copy, 1)
+            ]
+        );
+    }
+}

@@ -1,0 +1,212 @@
+//! The hands of the hybrid reader: each way of getting at bytes, and the buffer they come into.
+
+use super::decide::{Way, Why, absent};
+use super::window::{Window, behind, reached};
+use super::{Care, Target};
+use crate::reader::map_files::MapFiles;
+use crate::reader::vma::Vmas;
+use crate::reader::{BlockReader, End, Pass, Seen};
+use crate::sys::file::{Process, open_proc, pread_once};
+use crate::sys::remote::{RemoteSpan, process_vm_readv_to};
+use crate::sys::{Errno, RemoteAddr};
+use rustix::fd::OwnedFd;
+
+/// What a pass was given, and what it has come to.
+pub(super) struct Io<'b, 's> {
+    pub(super) buffer: &'b mut [u8],
+    pub(super) seen: Seen<'s>,
+    pub(super) pass: Pass,
+}
+
+pub(super) struct Hands {
+    pid: i32,
+    pub(super) page_bytes: u64,
+    mem: OwnedFd,
+    vmas: Vmas,
+    files: Option<MapFiles>,
+    window: Window,
+    pub(super) care: Care,
+}
+
+impl Hands {
+    pub(super) fn open(target: &Target<'_>) -> Result<Self, Errno> {
+        let pid = target.pid;
+        let files = match target.manners.no_files {
+            true => None,
+            false => Some(MapFiles::open(target)?),
+        };
+        Ok(Self {
+            pid,
+            page_bytes: target.page_bytes as u64,
+            mem: open_proc(Process::Id(pid), "mem")?,
+            vmas: Vmas::with_flags(pid),
+            files,
+            window: Window::new(),
+            care: Care {
+                raced: Some(0),
+                ..Care::default()
+            },
+        })
+    }
+
+    /// Forgets what an earlier pass saw of the mappings.
+    pub(super) fn forget(&mut self) {
+        self.vmas.forget();
+    }
+
+    /// Free bytes in the buffer; never none.
+    pub(super) fn room(&mut self, io: &mut Io<'_, '_>) -> Result<u64, End> {
+        if self.window.filled() == io.buffer.len() {
+            self.flush(io)?;
+        }
+        Ok((io.buffer.len() - self.window.filled()) as u64)
+    }
+
+    /// One run, which the buffer has room for.
+    pub(super) fn run(
+        &mut self,
+        way: Way,
+        span: RemoteSpan,
+        io: &mut Io<'_, '_>,
+    ) -> Result<(), End> {
+        if !self.window.has_room() {
+            self.flush(io)?;
+        }
+        if way != Way::Absent {
+            self.care.count(way, span.len.div_ceil(self.page_bytes));
+        }
+        match way {
+            Way::Pin => {
+                self.window.take_later(span);
+                Ok(())
+            }
+            Way::Copy => self.copy(span, io),
+            Way::Absent => self.absent(span, io),
+            Way::Zeros => {
+                let filled = self.window.filled();
+                io.buffer[filled..filled + span.len as usize].fill(0);
+                self.window.take(span);
+                Ok(())
+            }
+            Way::File => self.file(span, io),
+            // What no reader gets ends the pass, as it does with the others.
+            Way::Leave(Why::Unmapped | Why::Guard) => {
+                self.flush(io).and(Err(End::Failed(Errno::IO)))
+            }
+            Way::Leave(_) => Ok(()),
+        }
+    }
+
+    fn copy(&mut self, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
+        let filled = self.window.filled();
+        let place = &mut io.buffer[filled..filled + span.len as usize];
+        let (got, end) = copied(&self.mem, span.start, place);
+        if got > 0 {
+            self.window.take(RemoteSpan {
+                len: got as u64,
+                ..span
+            });
+        }
+        match end {
+            End::Complete => Ok(()),
+            failed => self.flush(io).and(Err(failed)),
+        }
+    }
+
+    /// What is not in memory, mapping by mapping.
+    fn absent(&mut self, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
+        let mut rest = span;
+        while rest.len > 0 {
+            let vma = self.vmas.at(rest.start).map_err(End::Failed)?;
+            let until = vma.map_or_else(|| self.vmas.next_start(), |vma| vma.end);
+            let len = rest.len.min(until - rest.start.0);
+            self.run(absent(vma.as_ref()), RemoteSpan { len, ..rest }, io)?;
+            rest = behind(rest, len);
+        }
+        Ok(())
+    }
+
+    /// From the file. What cannot be had from it is left unread.
+    fn file(&mut self, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
+        let filled = self.window.filled();
+        let place = &mut io.buffer[filled..filled + span.len as usize];
+        let mut got = 0;
+        if let Some(files) = &mut self.files {
+            while got < place.len() {
+                let at = span.start.plus(got as u64);
+                match files.read(at, &mut place[got..]) {
+                    Err(Errno::INTR) => {}
+                    Ok(0) | Err(_) => break,
+                    Ok(more) => got += more,
+                }
+            }
+        }
+        let left = behind(span, got as u64).len.div_ceil(self.page_bytes);
+        if left > 0 {
+            self.care.filed -= left;
+            self.care.count(Way::Leave(Why::NotInMemory), left);
+        }
+        if got > 0 {
+            self.window.take(RemoteSpan {
+                len: got as u64,
+                ..span
+            });
+        }
+        Ok(())
+    }
+
+    /// Fetches what was put off and hands the buffer on.
+    pub(super) fn flush(&mut self, io: &mut Io<'_, '_>) -> Result<(), End> {
+        let fetched = self.fetch(io.buffer);
+        let (sound, ended) = match fetched {
+            Ok(()) => (usize::MAX, Ok(())),
+            Err((sound, end)) => (sound, Err(end)),
+        };
+        self.window
+            .hand_on(sound, io.buffer, &mut io.pass, &mut io.seen);
+        ended
+    }
+
+    /// One call for all runs, or more if the kernel stops early. The error says how many bytes
+    /// of the buffer are sound.
+    fn fetch(&mut self, buffer: &mut [u8]) -> Result<(), (usize, End)> {
+        let window = &mut self.window;
+        let mut first = 0;
+        while first < window.spans.len() {
+            let (spans, offsets) = (&mut window.spans[first..], &mut window.offsets[first..]);
+            let (done, into) = match process_vm_readv_to(self.pid, buffer, offsets, spans) {
+                Err(Errno::INTR) => continue,
+                // Not to be pinned, like PROT_NONE: the other way may be allowed.
+                Err(Errno::FAULT) | Ok(0) => {
+                    let place = &mut buffer[offsets[0]..][..spans[0].len as usize];
+                    match copied(&self.mem, spans[0].start, place) {
+                        (_, End::Complete) => (1, 0),
+                        (got, end) => return Err((offsets[0] + got, end)),
+                    }
+                }
+                Err(errno) => return Err((offsets[0], End::Failed(errno))),
+                Ok(got) => reached(spans, got),
+            };
+            if into > 0 {
+                spans[done] = behind(spans[done], into);
+                offsets[done] += into as usize;
+            }
+            first += done;
+        }
+        Ok(())
+    }
+}
+
+/// Copies into all of `place`; says how far it came and why not further.
+fn copied(mem: &OwnedFd, start: RemoteAddr, place: &mut [u8]) -> (usize, End) {
+    let mut done = 0;
+    while done < place.len() {
+        match pread_once(mem, &mut place[done..], start.0 + done as u64) {
+            Ok(0) => return (done, End::Short),
+            Ok(got) => done += got,
+            Err(Errno::INTR) => {}
+            Err(errno) => return (done, End::Failed(errno)),
+        }
+    }
+    (done, End::Complete)
+}

@@ -1,0 +1,80 @@
+//! The look at the target's page table: a piece of pagemap ahead of what is read next. Small,
+//! so that little time passes between the look and the read.
+
+use crate::proc::pagemap::{Entry, file_offset};
+use crate::sys::file::{Process, open_proc, read_words_at};
+use crate::sys::remote::RemoteSpan;
+use crate::sys::{Errno, RemoteAddr};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::thread::sched_yield;
+
+/// Pages that one look covers: what pagemap itself walks at a time (one page table).
+const PAGES: u64 = 512;
+/// Pages that a look covers at least: the next ranges are often near.
+const AHEAD: u64 = 64;
+/// Looks at what seems swapped out and may only be under migration, which is over soon.
+const LOOKS_MAX: u32 = 3;
+
+pub(super) struct Look {
+    pagemap: OwnedFd,
+    page_bytes: u64,
+    entries: [u64; PAGES as usize],
+    /// Number of the first page that was looked at, and how many were.
+    first: u64,
+    count: u64,
+}
+
+impl Look {
+    pub(super) fn open(pid: i32, page_bytes: u64) -> Result<Self, Errno> {
+        Ok(Self {
+            pagemap: open_proc(Process::Id(pid), "pagemap")?,
+            page_bytes,
+            // Not mapped: a new mapping could land in a gap of what is measured.
+            entries: [0; PAGES as usize],
+            first: 0,
+            count: 0,
+        })
+    }
+
+    /// Forgets what was seen.
+    pub(super) const fn forget(&mut self) {
+        self.count = 0;
+    }
+
+    /// Looks at `at`, and on towards `end`, unless that was done; gives the bytes from `at` on
+    /// that are covered.
+    pub(super) fn at(&mut self, at: RemoteAddr, end: RemoteAddr) -> Result<u64, Errno> {
+        let page = at.0 / self.page_bytes;
+        if page < self.first || page >= self.first + self.count {
+            let wanted = end.0.div_ceil(self.page_bytes) - page;
+            self.look(page, wanted.clamp(AHEAD, PAGES))?;
+        }
+        Ok((self.first + self.count) * self.page_bytes - at.0)
+    }
+
+    fn look(&mut self, page: u64, wanted: u64) -> Result<(), Errno> {
+        let offset = file_offset(page * self.page_bytes, self.page_bytes);
+        for _ in 0..LOOKS_MAX {
+            let entries = &mut self.entries[..wanted as usize];
+            // Fewer at the end of the address space; none of a process that is gone.
+            self.count = read_words_at(self.pagemap.as_fd(), entries, offset)? as u64;
+            self.first = page;
+            if self.count == 0 {
+                return Err(Errno::SRCH);
+            }
+            let mut seen = self.entries[..self.count as usize].iter();
+            if !seen.any(|&word| Entry(word).swapped() && !Entry(word).guard()) {
+                break;
+            }
+            sched_yield();
+        }
+        Ok(())
+    }
+
+    /// The entries of the pages of `part`, which was looked at.
+    pub(super) fn entries(&self, part: RemoteSpan) -> &[u64] {
+        let first = part.start.0 / self.page_bytes - self.first;
+        let end = (part.start.0 + part.len).div_ceil(self.page_bytes) - self.first;
+        &self.entries[first as usize..end as usize]
+    }
+}

@@ -1,0 +1,212 @@
+//! `hybrid`: reads without changing anything. For each run of pages, pagemap decides the way
+//! ([`decide`]): what has nothing to unshare is pinned by process_vm_readv(2), as many runs a
+//! call as there are; what fork may share is copied through /proc/PID/mem; what is not in
+//! memory is not asked for.
+//!
+//! Between the look and the read the target can fork; what is exclusive by the look is shared
+//! then, and a pin splits it. The kernel charges each such page to the reader as a fault (since
+//! Linux 5.9), and nothing else here causes one: [`Care::raced`].
+
+pub mod decide;
+mod hands;
+mod look;
+mod window;
+
+use super::{End, Pass, Reader, Seen, Target};
+use crate::proc::{number, status};
+use crate::sys::Errno;
+use crate::sys::file::{Process, read_proc, read_whole};
+use crate::sys::process::own_faults;
+use crate::sys::remote::RemoteSpan;
+use decide::{PIN_PAGES_MIN, Rules, Runs, Way, Why};
+use hands::{Hands, Io};
+use look::Look;
+
+/// Bytes that are gathered before a call, unless one block is larger.
+pub const WINDOW_BYTES: usize = 1 << 20;
+
+/// Nothing at all could be read: every page was left alone.
+pub(super) const LEFT_UNREAD: Errno = Errno::NODATA;
+
+/// What the reader may do to the target; nothing, unless said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manners {
+    /// Bring in swapped pages: changes the target's RSS.
+    pub swap_in: bool,
+    /// Leave pages of files that the target has not faulted in, instead of reading the file.
+    pub no_files: bool,
+}
+
+/// Pages by the way they went, over all passes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Care {
+    /// Pinned by process_vm_readv.
+    pub pinned: u64,
+    /// Copied through /proc/PID/mem.
+    pub copied: u64,
+    /// Zeros by definition.
+    pub zeros: u64,
+    /// Read from the file behind the mapping.
+    pub filed: u64,
+    /// Left unread, in the order of [`Why::ALL`].
+    pub left: [u64; Why::ALL.len()],
+    /// Page faults charged to the reader meanwhile: pages that were no longer as pagemap had
+    /// shown them, and were split, faulted in, or unshared without a copy. `None`: the counter
+    /// cannot be read.
+    pub raced: Option<u64>,
+}
+
+impl Care {
+    /// Pages that were left unread.
+    #[must_use]
+    pub fn unread(&self) -> u64 {
+        self.left.iter().sum()
+    }
+
+    fn count(&mut self, way: Way, pages: u64) {
+        let place = match way {
+            Way::Pin => &mut self.pinned,
+            Way::Copy => &mut self.copied,
+            Way::Zeros => &mut self.zeros,
+            Way::File => &mut self.filed,
+            Way::Leave(why) => &mut self.left[why as usize],
+            // Resolved before it is counted.
+            Way::Absent => return,
+        };
+        *place += pages;
+    }
+}
+
+/// `hybrid`.
+pub struct Hybrid {
+    look: Look,
+    rules: Rules,
+    hands: Hands,
+}
+
+impl Hybrid {
+    /// Opens the target's memory and page table.
+    ///
+    /// # Errors
+    /// As open(2) of /proc/PID/mem and pagemap; `ENOMEM`.
+    pub fn open(target: &Target<'_>) -> Result<Self, Errno> {
+        Ok(Self {
+            look: Look::open(target.pid, target.page_bytes as u64)?,
+            rules: Rules {
+                exclusive_is_safe: nothing_is_joined(target.pid) && nothing_is_half_swapped(),
+                swap_in: target.manners.swap_in,
+                pin_pages_min: PIN_PAGES_MIN,
+            },
+            hands: Hands::open(target)?,
+        })
+    }
+
+    /// What became of the pages so far.
+    #[must_use]
+    pub const fn care(&self) -> &Care {
+        &self.hands.care
+    }
+
+    fn every_span(
+        &mut self,
+        spans: &mut dyn Iterator<Item = RemoteSpan>,
+        io: &mut Io<'_, '_>,
+    ) -> Result<(), End> {
+        for span in spans {
+            let end = span.start.plus(span.len);
+            let mut start = span.start;
+            while start < end {
+                let room = self.hands.room(io)?;
+                let seen = self.look.at(start, end).map_err(End::Failed)?;
+                let len = (end.0 - start.0).min(room).min(seen);
+                self.part(RemoteSpan { start, len }, io)?;
+                start = start.plus(len);
+            }
+        }
+        self.hands.flush(io)
+    }
+
+    /// Memory that was looked at and that the buffer has room for.
+    #[inline]
+    fn part(&mut self, part: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
+        let page_bytes = self.hands.page_bytes;
+        let base = part.start.0 - part.start.0 % page_bytes;
+        let end = part.start.plus(part.len);
+        for run in Runs::new(self.look.entries(part), self.rules) {
+            let first = RemoteSpan {
+                start: crate::sys::RemoteAddr(base + run.first as u64 * page_bytes),
+                len: run.pages as u64 * page_bytes,
+            };
+            // The first and the last page may belong to the part by half.
+            let start = first.start.max(part.start);
+            let len = first.start.plus(first.len).min(end).0 - start.0;
+            self.hands.run(run.way, RemoteSpan { start, len }, io)?;
+        }
+        Ok(())
+    }
+}
+
+impl Reader for Hybrid {
+    fn pass(
+        &mut self,
+        spans: &mut dyn Iterator<Item = RemoteSpan>,
+        block_bytes: usize,
+        buffer: &mut [u8],
+        seen: Seen<'_>,
+    ) -> Pass {
+        let before = own_faults();
+        let left = self.care().unread();
+        self.look.forget();
+        self.hands.forget();
+        let mut io = Io {
+            buffer: &mut buffer[..block_bytes.max(WINDOW_BYTES)],
+            seen,
+            pass: Pass::NOTHING,
+        };
+        let ended = self.every_span(spans, &mut io);
+        let mut pass = io.pass;
+        pass.end = match ended {
+            Ok(()) if pass.bytes == 0 && self.care().unread() > left => End::Failed(LEFT_UNREAD),
+            Ok(()) => End::Complete,
+            Err(end) => end,
+        };
+        let faults = own_faults()
+            .zip(before)
+            .map(|(after, before)| after.since(before));
+        let faults = faults.map(|faults| faults.minor + faults.major);
+        let raced = &mut self.hands.care.raced;
+        *raced = raced.zip(faults).map(|(raced, faults)| raced + faults);
+        pass
+    }
+}
+
+/// Whether KSM has joined no pages: a pin takes a joined page apart even where only one
+/// process maps it. Unknown is no.
+fn nothing_is_joined(pid: i32) -> bool {
+    let mut buffer = [0; 32];
+    let none = |text: &[u8]| number::decimal(text.trim_ascii()) == Some(0);
+    match read_whole(c"/sys/kernel/mm/ksm/pages_shared", &mut buffer) {
+        Ok(text) => none(text),
+        // No sysfs here, or a kernel without KSM, which has not the process's own count either.
+        Err(Errno::NOENT) => match read_proc(Process::Id(pid), "ksm_merging_pages", &mut buffer) {
+            Ok(text) => none(text),
+            Err(errno) => errno == Errno::NOENT,
+        },
+        Err(_) => false,
+    }
+}
+
+/// Whether no page on this machine is in memory and in swap at once: such a page can be
+/// another process's, too, although only one maps it, and a pin would split it. Unknown is no.
+fn nothing_is_half_swapped() -> bool {
+    let mut buffer = [0; 8192];
+    let text = read_whole(c"/proc/meminfo", &mut buffer);
+    text.is_ok_and(|text| match status::kib_field(text, b"SwapCached") {
+        Some(kib) => kib == 0,
+        // A kernel without swap.
+        None => status::kib_field(text, b"SwapTotal").is_none_or(|kib| kib == 0),
+    })
+}
+
+#[cfg(test)]
+mod tests;
