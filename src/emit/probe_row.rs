@@ -26,8 +26,12 @@ pub mod reason {
     pub const NOT_THE_FILES: &str = "page-is-not-the-files";
     /// `hybrid`: reading it would change something.
     pub const LEFT_UNREAD: &str = "left-unread";
+    /// `kcore`: zeros came, and are not what lies there: the page is not in the kernel's
+    /// direct map (memfd_secret; fs/proc/kcore.c gives zeros for what it cannot copy).
+    pub const FALSE_ZEROS: &str = "false-zeros";
     /// All of these.
-    pub const NO_LOSS: [&str; 10] = [
+    pub const NO_LOSS: [&str; 11] = [
+        FALSE_ZEROS,
         LEFT_UNREAD,
         NOT_PRESENT,
         NO_FILE,

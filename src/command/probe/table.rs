@@ -162,6 +162,7 @@ fn short(why: &str) -> &'static str {
         reason::NO_FILE => "no file",
         reason::NOT_THE_FILES => "copied",
         reason::LEFT_UNREAD => "left",
+        reason::FALSE_ZEROS => "false 0",
         reason::NOT_HERE => "-",
         reason::NOT_PERMITTED => "denied",
         _ => "?",
@@ -238,6 +239,7 @@ impl Grid {
                 .add(effect.meaning);
         }
         legend.add("\n  left: hybrid would have to change something; -: no such reader here");
+        legend.add("\n  false 0: zeros came that are not what lies there");
         send(out, &legend)
     }
 }

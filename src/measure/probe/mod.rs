@@ -410,6 +410,8 @@ impl<'r> Read<'r> {
             Words::Given(answer, charged.map(|(after, before)| after.since(before))).write()
         })
         .map_err(Stop::Run)?;
+        // A helper that traced it has let it go.
+        self.fixture.wait_until_asleep().map_err(Stop::Run)?;
         match words.map(Words::read) {
             None => Ok(Given {
                 answer: None,
