@@ -91,9 +91,8 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             value: "",
             default: "",
             allowed: "no value",
-            help: "reserve huge pages, run KSM, allow huge pages of each size, swap to an unused \
-                   /dev/zram0; all is put back at the end, also at SIGINT, SIGTERM and SIGHUP \
-                   (not at SIGKILL)",
+            help: "as root: allow and reserve huge pages, run KSM, swap to an unused zram0; put \
+                   back at the end and at signals",
         },
         set: |options, _| {
             options.setup = true;

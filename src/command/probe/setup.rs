@@ -13,7 +13,7 @@ use crate::sys::process::{self, Ending, Side, exit, fork};
 use crate::sys::stdio::stderr;
 use crate::sys::system::{swap_off, swap_on};
 use crate::sys::{Errno, errno, signal};
-use crate::text::{Full, Text};
+use crate::text::Text;
 use core::ffi::CStr;
 use heapless::Vec;
 use rustix::fd::AsFd;
@@ -235,5 +235,5 @@ fn tell(quiet: bool, path: &CStr, old: &[u8], new: &[u8], done: Result<(), Errno
     }
     line.add("\n");
     // A courtesy of standard error.
-    let _ = stderr().write_all(line.read().unwrap_or_else(|Full| "").as_bytes());
+    let _ = stderr().write_all(line.read().unwrap_or_default().as_bytes());
 }

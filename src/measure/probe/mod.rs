@@ -464,7 +464,7 @@ impl Words {
         let end = match end {
             End::Complete => 0,
             End::Short => u64::MAX,
-            End::Failed(errno) => errno.raw_os_error() as u64,
+            End::Failed(errno) => errno.raw_os_error().unsigned_abs().into(),
         };
         let place = |content| Self::KINDS.iter().position(|&kind| kind == content);
         let content = content.and_then(place).unwrap_or(Self::KINDS.len());
