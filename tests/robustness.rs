@@ -336,7 +336,7 @@ fn several_commands_run_in_order_and_none_if_one_makes_no_sense() {
     let places: Vec<_> = [
         "#command=env",
         "#command=probe",
-        "#end rows=48 ",
+        "#end rows=56 ",
         "cowitness 0",
     ]
     .iter()

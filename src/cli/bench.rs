@@ -2,6 +2,7 @@
 
 use super::value;
 use super::{CommandSpec, Common, HasCommon, OptionSpec, OptionWord, Refused, Topic, Word};
+use crate::fixture::Exclusive;
 use crate::measure::plan::{List, Order};
 use crate::reader::Method;
 
@@ -80,6 +81,8 @@ pub struct Options {
     pub order: Order,
     /// Backing of the arena.
     pub pages: Pages,
+    /// Pages that the child makes its own first.
+    pub exclusive: Exclusive,
     /// Where everything runs.
     pub pin: Pin,
     /// How the clock is read.
@@ -120,6 +123,10 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
         (
             "cowitness bench --method all --block 256K,1M --first-write > all.csv",
             "every reader, and who pays for the split",
+        ),
+        (
+            "cowitness bench --method proc,vmread,hybrid --exclusive half --block 1M > half.csv",
+            "a target that has rewritten half of what fork shared",
         ),
     ],
 };
@@ -227,6 +234,17 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             help: "what backs the arena: single pages or transparent huge pages",
         },
         set: |options, word| put(&mut options.pages, pages(word)),
+    },
+    OptionSpec {
+        word: OptionWord {
+            name: "--exclusive",
+            short: "",
+            value: "WHICH",
+            default: "none",
+            allowed: "none, all, half (every second MiB), alternate (every second page) or random",
+            help: "pages that the child writes to, and so makes its own, before it is read",
+        },
+        set: |options, word| put(&mut options.exclusive, choose(word, &Exclusive::NAMES)),
     },
     OptionSpec {
         word: OptionWord {

@@ -145,6 +145,7 @@ impl Prepared {
             rehearsal: Arena::populate(one_page, Backing::Small, self.page_bytes).map_err(&map)?,
             warm_passes: options.warm,
             first_write: options.first_write,
+            exclusive: options.exclusive,
             backing: self.backing,
             faults_are_charged: self.backing == Backing::Small && is_at_least_5_9(release),
         })
