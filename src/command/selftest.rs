@@ -5,12 +5,13 @@
 //! privileges do not offer is skipped, with the reason.
 
 use super::probe::prober;
+use crate::emit::probe_row::reason::{NO_LOSS, NOT_HERE, NOT_PERMITTED};
 use crate::emit::record::Status;
 use crate::error::Error;
 use crate::fixture::kinds::{BASIC, KINDS, Kind, Op};
 use crate::fixture::{Arena, Fixture, FixtureError};
 use crate::measure::footprint::usage;
-use crate::measure::probe::{Answer, Content, NOT_HERE, NOT_PERMITTED, Probed, Prober};
+use crate::measure::probe::{Answer, Content, Probed, Prober};
 use crate::reader::{End, Method};
 use crate::sys::auxv::Auxv;
 use crate::sys::file::Process;
@@ -174,7 +175,7 @@ fn answered(status: &Status<'_>, detail: &mut Text) -> Outcome {
         Status::Ok => return Ok(()),
         Status::Skipped(reason) => {
             detail.add(reason);
-            if matches!(reason, NOT_HERE | NOT_PERMITTED) {
+            if matches!(reason, NOT_HERE | NOT_PERMITTED) || NO_LOSS.contains(&reason) {
                 return Err(Not::Offered);
             }
         }

@@ -107,6 +107,14 @@ fn reader(out: Output, grid: &Grid, score: &Score) -> Result<(), Errno> {
             .map_or("never returns", |effect| effect.does);
         names(out, does, kinds(grid, &|line| shows(line, column, bit)))?;
     }
+    let false_zeros = |line: &Line| line.cells[column].gave == Gave::Skipped(reason::FALSE_ZEROS);
+    if kinds(grid, &false_zeros).next().is_some() {
+        names(
+            out,
+            "gives zeros that are not what lies there",
+            kinds(grid, &false_zeros),
+        )?;
+    }
     let others = |line: &Line| (0..line.cells.len()).any(|other| got(line, other));
     let missed = |line: &Line| line.op == Op::Page && others(line) && !got(line, column);
     match kinds(grid, &missed).next() {

@@ -24,7 +24,7 @@ use content::Expected;
 use look::{Look, Pages};
 use rustix::fd::AsFd;
 
-pub use crate::emit::probe_row::reason::{NOT_HERE, NOT_PERMITTED};
+use crate::emit::probe_row::reason::{BLOCKED, NOT_HERE, NOT_PERMITTED};
 
 /// What all probes of a run share.
 pub struct Prober {
@@ -296,7 +296,7 @@ impl Prober {
         let found = changes(&mut self.before, &mut self.after, &pages, self.evidence);
         probed.changes = Some(found);
         probed.status = match given.blocked {
-            true => Status::Skipped(crate::emit::probe_row::reason::BLOCKED),
+            true => Status::Skipped(BLOCKED),
             false => judge::judge(question, page_bytes as u64, probed),
         };
         Ok(())
