@@ -114,7 +114,7 @@ fn kinds(word: Word) -> Result<Kinds, Refused> {
 }
 
 fn methods(word: Word) -> Result<List<Method>, Refused> {
-    let other = |method: &Method| Method::remote().contains(method) && *method != Method::Hybrid;
+    let other = |method: &Method| Method::remote().contains(method);
     match word {
         b"all" => List::from_slice(Method::remote()).map_err(|_| Refused),
         names => value::list(names, |name| {

@@ -25,6 +25,7 @@ pub mod clock;
 pub mod cpu;
 pub mod errno;
 pub mod file;
+pub mod halt;
 pub mod plot;
 pub mod process;
 pub mod ptrace;

@@ -97,6 +97,18 @@ pub fn restore_defaults() -> Result<(), Errno> {
     set(SIGTERM, SIG_DFL)
 }
 
+/// For a helper that must outlive us: what ends us from the keyboard does not end it.
+///
+/// # Errors
+/// As [`install`].
+pub(super) fn ignore_stopping() -> Result<(), Errno> {
+    const SIGHUP: usize = 1;
+    const SIGQUIT: usize = 3;
+    [SIGHUP, SIGINT, SIGQUIT, SIGTERM]
+        .into_iter()
+        .try_for_each(|signal| set(signal, SIG_IGN))
+}
+
 fn set(signal: usize, handler: usize) -> Result<(), Errno> {
     let action = Action {
         handler,

@@ -207,6 +207,3 @@ fn nothing_is_half_swapped() -> bool {
         None => status::kib_field(text, b"SwapTotal").is_none_or(|kib| kib == 0),
     })
 }
-
-#[cfg(test)]
-mod tests;
