@@ -59,7 +59,7 @@ const fn some(certain: Certain) -> Certain {
     }
 }
 
-static CERTAIN: [Certain; 34] = [
+static CERTAIN: [Certain; 33] = [
     kind("anon-own", All("read")),
     kind("anon-parent-gone", All("read")),
     kind("anon-untouched", All("zeros")),
@@ -97,7 +97,6 @@ static CERTAIN: [Certain; 34] = [
         Since((6, 1), ["zeros", "zeros", "zeros"], "EFAULT"),
     ),
     some(shared("last-page")),
-    some(kind("vvar", Refused)),
     some(kind("vvar-vclock", Refused)),
     some(kind("kernel-address", Each(["EINVAL", "EFAULT", "EIO"]))),
 ];
