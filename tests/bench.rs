@@ -77,6 +77,48 @@ fn without_frame_numbers_bit_56_says_the_same() {
     );
 }
 
+/// What is shared of 2 MiB, in units of 4 KiB, when the child has rewritten some.
+const PATTERNS: [(&str, std::ops::RangeInclusive<i64>); 5] = [
+    ("none", 512..=512),
+    ("all", 0..=0),
+    ("half", 256..=256),
+    ("alternate", 256..=256),
+    ("random", 200..=312),
+];
+
+/// What the child has rewritten is its own and splits for nobody; of the rest, hybrid splits
+/// nothing and changes nothing, and vmread splits it all.
+fn check_exclusive(pattern: &str, shared: &std::ops::RangeInclusive<i64>, stream: &Stream) {
+    assert_eq!(stream.rows.len(), 3 * 2, "{pattern}");
+    for row in &stream.rows {
+        let case = format!("{pattern} {row:?}");
+        assert_eq!(row["status"], "ok", "{case}");
+        let tracked = number(row, "tracked_pages").unwrap();
+        let page_bytes = number(row, "page_bytes").unwrap();
+        assert!(shared.contains(&(tracked * page_bytes / 4096)), "{case}");
+        let splits = row["method"] == "vmread" && vmread_splits();
+        let split = if splits { tracked } else { 0 };
+        assert_eq!(number(row, "split_pages"), Some(split), "{case}");
+        assert_eq!(row["bytes_per_pass"], row["arena_bytes"], "{case}");
+        check_footprint(row, split);
+    }
+}
+
+#[test]
+fn hybrid_changes_nothing_whatever_the_target_has_rewritten() {
+    for (pattern, shared) in PATTERNS {
+        let args = format!(
+            "bench --mb 2 --repeats 1 --warm 1 --layout contiguous --block 5000,1M -q \
+             --method proc,vmread,hybrid --exclusive {pattern}"
+        );
+        check_exclusive(pattern, &shared, &whole_stream(&stdout(&run(&args))));
+        if let Some((mut command, _folder)) = command_as_nobody(&args) {
+            let stream = whole_stream(&stdout(&command.output().unwrap()));
+            check_exclusive(pattern, &shared, &stream);
+        }
+    }
+}
+
 #[test]
 fn blocks_that_divide_nothing_read_everything() {
     let stream = stdout(&run(

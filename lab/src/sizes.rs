@@ -43,6 +43,8 @@ pub fn run(options: &SizesOptions, say: &dyn Fn(&str)) -> Result<(), Failure> {
     let run = measure(options, &plan, scratch.path(), &interrupt)?;
     // Whoever takes the rows may take their time.
     drop((plan, scratch));
+    interrupt.let_through();
+    go_on(&interrupt)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     run.write(&mut out)?;
     out.flush().map_err(Failure::Output)?;
@@ -193,5 +195,93 @@ impl Models {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Alters a store in the directory.
+    type Damage<'d> = &'d dyn Fn(&Models, &Path);
+
+    /// Stores that hold one object, and the plan they were made from.
+    fn stored(scratch: &Scratch) -> (Models, Plan) {
+        let object = scratch.path().join("object");
+        fs::write(
+            &object,
+            "some bytes, long enough to be looked for".repeat(100),
+        )
+        .unwrap();
+        let manifest = format!("root\t{}\n", object.display());
+        let plan = Plan::read(&scratch.path().join("plan"), &mut manifest.as_bytes()).unwrap();
+        plan.look_at(1).unwrap();
+        let options = SizesOptions {
+            manifest: "-".into(),
+            averages: vec![1024],
+            page_bytes: 4096,
+            label: String::new(),
+            scratch: None,
+        };
+        let mut models = Models::create(&options, scratch.path()).unwrap();
+        let point = models.add(&plan, 1, &Interrupt::default()).unwrap();
+        assert_eq!((point.objects, point.private), (1, 4000));
+        (models, plan)
+    }
+
+    fn altered(models: &mut Models, plan: &Plan) -> Option<String> {
+        match models.prove(plan, 1) {
+            Ok(()) => None,
+            Err(SizesError::Altered { store, .. }) => Some(store),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_store_that_gives_other_bytes_back_is_found_out() {
+        let damages: [(&str, Damage<'_>); 3] = [
+            ("the store of blobs", &|models, _| {
+                let sql = "UPDATE object SET data = zeroblob(length(data))";
+                models.blobs.0.execute(sql, []).unwrap();
+            }),
+            ("the store of segments", &|models, _| {
+                models
+                    .segments
+                    .0
+                    .execute("DELETE FROM segment", [])
+                    .unwrap();
+            }),
+            ("chunks of 1024 bytes", &|_, directory| {
+                let pack = directory.join("pack-1024");
+                let mut bytes = fs::read(&pack).unwrap();
+                bytes[1] ^= 1;
+                fs::write(&pack, bytes).unwrap();
+            }),
+        ];
+        for (store, damage) in damages {
+            let scratch = Scratch::new().unwrap();
+            let (mut models, plan) = stored(&scratch);
+            assert_eq!(altered(&mut models, &plan), None);
+            damage(&models, scratch.path());
+            assert_eq!(altered(&mut models, &plan).as_deref(), Some(store));
+        }
+    }
+
+    #[test]
+    fn a_file_is_as_large_as_its_store_says() {
+        let scratch = Scratch::new().unwrap();
+        let (models, _plan) = stored(&scratch);
+        let (point, chunks) = (models.point.clone(), models.point.chunks[0]);
+        drop(models);
+        let bytes = |name| fs::metadata(scratch.path().join(name)).unwrap().len();
+        assert_eq!(
+            (point.blobs, point.segments),
+            (bytes("blobs"), bytes("segments"))
+        );
+        assert_eq!(
+            (chunks.pack, chunks.index),
+            (bytes("pack-1024"), bytes("index-1024"))
+        );
     }
 }

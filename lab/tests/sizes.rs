@@ -7,6 +7,7 @@ use cowitness::emit::record::Status;
 use cowitness::emit::sizes_row::SizesRow;
 use cowitness_lab::scratch::Scratch;
 use cowitness_lab::stream::{StreamReader, Tolerance};
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -300,7 +301,7 @@ impl Running {
             .args(["sizes", "--manifest", manifest, "--scratch"])
             .arg(stores)
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();
         Self(child.unwrap())
@@ -352,4 +353,24 @@ fn a_signal_leaves_nothing_behind() {
         assert_eq!(ended, (Some(130), None), "{manifest}");
         assert!(is_empty(&stores), "{manifest}");
     }
+}
+
+/// More rows than a pipe holds.
+#[test]
+fn a_signal_ends_a_run_whose_rows_nobody_takes() {
+    let mut corpus = Corpus::new();
+    corpus.object("object", &noise(1, 8192));
+    for root in 0..1000 {
+        corpus.line(&format!("root-{root}"), "object");
+    }
+    corpus.object("manifest", corpus.manifest.as_bytes());
+    let stores = corpus.stores();
+    let mut running = Running::start(&stores, corpus.path("manifest").to_str().unwrap());
+    let begun = Cell::new(false);
+    let ended = running.interrupt(|| {
+        let empty = is_empty(&stores);
+        begun.set(begun.get() || !empty);
+        begun.get() && empty
+    });
+    assert_eq!(ended, (None, Some(2)));
 }

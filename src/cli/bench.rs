@@ -2,6 +2,7 @@
 
 use super::value;
 use super::{CommandSpec, Common, HasCommon, OptionSpec, OptionWord, Refused, Topic, Word};
+use crate::fixture::Exclusive;
 use crate::measure::plan::{List, Order};
 use crate::reader::Method;
 
@@ -80,6 +81,8 @@ pub struct Options {
     pub order: Order,
     /// Backing of the arena.
     pub pages: Pages,
+    /// Pages that the child makes its own first.
+    pub exclusive: Exclusive,
     /// Where everything runs.
     pub pin: Pin,
     /// How the clock is read.
@@ -120,6 +123,10 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
         (
             "cowitness bench --method all --block 256K,1M --first-write > all.csv",
             "every reader, and who pays for the split",
+        ),
+        (
+            "cowitness bench --method proc,vmread,hybrid --exclusive half --block 1M > half.csv",
+            "a target that has rewritten half of what fork shared",
         ),
     ],
 };
@@ -230,6 +237,18 @@ const OPTIONS: &[OptionSpec<Options>] = &[
     },
     OptionSpec {
         word: OptionWord {
+            name: "--exclusive",
+            short: "",
+            value: "WHICH",
+            default: "none",
+            allowed: "none, all, half (every second MiB), alternate (every second page), random, or \
+                      N: every second run of N pages",
+            help: "pages that the child writes to, and so makes its own, before it is read",
+        },
+        set: |options, word| put(&mut options.exclusive, exclusive(word)),
+    },
+    OptionSpec {
+        word: OptionWord {
             name: "--cpu",
             short: "",
             value: "N|none",
@@ -316,7 +335,14 @@ fn pages(word: Word) -> Result<Pages, Refused> {
     choose(word, &[("small", Pages::Small), ("thp", Pages::Thp)])
 }
 
-fn pin(word: Word) -> Result<Pin, Refused> {
+fn exclusive(word: Word) -> Result<Exclusive, Refused> {
+    choose(word, &Exclusive::NAMES).or_else(|Refused| {
+        let pages = value::number(word, 1, MB_MAX << 8)?;
+        Ok(Exclusive::Runs(pages as usize))
+    })
+}
+
+pub(super) fn pin(word: Word) -> Result<Pin, Refused> {
     choose(word, &[("current", Pin::Current), ("none", Pin::None)]).or_else(|Refused| {
         let cpu = value::number(word, 0, crate::sys::cpu::LIMIT as u64 - 1)?;
         usize::try_from(cpu).map(Pin::Cpu).map_err(|_| Refused)

@@ -1,6 +1,7 @@
 //! A live process, as `survey` and `audit` see it: its mappings one after the other, whether
 //! they changed meanwhile, and why it cannot be looked at.
 
+use super::probe::prober;
 use crate::emit::crc::Crc32;
 use crate::emit::record::Status;
 use crate::error::{Denial, Error};
@@ -11,9 +12,10 @@ use crate::proc::maps::{MapsLine, Perms};
 use crate::proc::number::{self, decimal, word};
 use crate::proc::status::{field, hex_field};
 use crate::reader::Method;
-use crate::sys::Errno;
 use crate::sys::file::{Process, open_proc, read_next, read_proc, read_whole};
+use crate::sys::{Clock, Errno};
 use crate::text::Text;
+use heapless::Vec;
 use rustix::fd::AsFd;
 
 /// A line of maps: a path has up to 4,096 bytes, each of which may be printed as four.
@@ -35,6 +37,9 @@ pub(super) struct Vma {
     pub(super) perms: Perms,
     /// As maps prints it, cut to what a row holds.
     pub(super) name: Text,
+    /// Whether absent pages of it come from a file, or from memory that others see: touching
+    /// them makes the process larger. Others are zeros until they are written.
+    pub(super) fills_up: bool,
     /// Its anonymous memory in KiB; `None` from maps, which does not tell.
     pub(super) anonymous_kib: Option<u64>,
     /// Why nobody should read it; `None` from maps, which does not tell.
@@ -48,6 +53,7 @@ impl Vma {
             end: line.end,
             perms: line.perms,
             name: name(line.name),
+            fills_up: line.inode != 0 || line.perms.shared,
             anonymous_kib: None,
             unsafe_to_read: None,
         }
@@ -180,8 +186,29 @@ fn denial(pid: i32, errno: Errno) -> Option<Denial> {
             _ => Denial::NoSuch,
         });
     };
+    let mut scope = [0; 16];
+    let scope = read_whole(c"/proc/sys/kernel/yama/ptrace_scope", &mut scope);
+    let scope = scope.ok().and_then(|text| decimal(text.trim_ascii()));
+    // Looking is not restricted by Yama, attaching is: so who may look is refused by it.
+    let may_look = || open_proc(Process::Id(pid), "pagemap").is_ok();
+    cause(own, theirs, scope, &may_look, errno)
+}
+
+/// The cause, by the status of both, Yama's ptrace_scope where there is Yama, and whether the
+/// page table may be looked at.
+fn cause(
+    own: &[u8],
+    theirs: &[u8],
+    scope: Option<u64>,
+    may_look: &dyn Fn() -> bool,
+    errno: Errno,
+) -> Option<Denial> {
     if field(theirs, b"State").is_some_and(|state| state.starts_with(b"Z")) {
-        return Some(Denial::Zombie);
+        let threads = field(theirs, b"Threads").and_then(decimal);
+        return Some(match threads {
+            Some(2..) => Denial::DeadLeader,
+            _ => Denial::Zombie,
+        });
     }
     if field(theirs, b"VmSize").is_none() {
         return Some(Denial::NoMemory);
@@ -190,16 +217,12 @@ fn denial(pid: i32, errno: Errno) -> Option<Denial> {
         return None;
     }
     let privileged = hex_field(own, b"CapEff").is_some_and(|caps| caps & CAP_SYS_PTRACE != 0);
-    let mut scope = [0; 16];
-    let scope = read_whole(c"/proc/sys/kernel/yama/ptrace_scope", &mut scope);
-    let scope = scope.ok().and_then(|text| decimal(text.trim_ascii()));
     Some(match (privileged, scope) {
         (true, Some(3)) => Denial::YamaForAll,
         (true, _) => Denial::DespitePrivilege,
         _ if !same_owner(own, theirs) => Denial::OtherOwner,
         _ if more_capable(own, theirs) => Denial::MoreCapable,
-        // Looking is not restricted by Yama, attaching is: so who may look is refused by it.
-        _ if open_proc(Process::Id(pid), "pagemap").is_err() => Denial::NotDumpable,
+        _ if !may_look() => Denial::NotDumpable,
         (_, Some(1)) => Denial::YamaRelatives,
         (_, Some(2 | 3)) => Denial::YamaForAll,
         _ => Denial::Unknown,
@@ -227,12 +250,84 @@ fn more_capable(own: &[u8], theirs: &[u8]) -> bool {
         .is_some_and(|(mine, other)| other & !mine != 0)
 }
 
-/// Whether `method` splits shared pages on this kernel, tried on a child of our own; `None` if
-/// that could not be tried.
-pub(super) fn splits(prober: &mut Prober, method: Method) -> Option<bool> {
-    let probed = prober.probe(&KINDS[0], Op::Page, Some(method)).ok()?;
-    let changes = probed.changes.filter(|_| probed.status == Status::Ok)?;
-    Some(changes.split > 0)
+/// Whether readers split shared pages on this kernel, each tried on a child of our own when it
+/// is first asked about.
+pub(super) struct Splits {
+    clock: Clock,
+    page_bytes: usize,
+    prober: Option<Prober>,
+    known: Vec<(Method, Option<bool>), { Method::ALL.len() }>,
+}
+
+impl Splits {
+    /// Nothing tried yet.
+    pub(super) const fn untried(clock: Clock, page_bytes: usize) -> Self {
+        Self {
+            clock,
+            page_bytes,
+            prober: None,
+            known: Vec::new(),
+        }
+    }
+
+    /// Of `shared` pages, how many `method` splits; `None` if that could not be tried.
+    pub(super) fn of(&mut self, method: Method, shared: u64) -> Option<u64> {
+        if shared == 0 {
+            return Some(0);
+        }
+        let known = self.known.iter().find(|(known, _)| *known == method);
+        let splits = match known {
+            Some(&(_, splits)) => splits,
+            None => {
+                let tried = self.tried(method);
+                // There is room for every method.
+                let _ = self.known.push((method, tried));
+                tried
+            }
+        };
+        splits.map(|splits| if splits { shared } else { 0 })
+    }
+
+    fn tried(&mut self, method: Method) -> Option<bool> {
+        if self.prober.is_none() {
+            self.prober = prober(self.clock, self.page_bytes).ok();
+        }
+        let prober = self.prober.as_mut()?;
+        let probed = prober.probe(&KINDS[0], Op::Page, Some(method)).ok()?;
+        let changes = probed.changes.filter(|_| probed.status == Status::Ok)?;
+        Some(changes.split > 0)
+    }
+}
+
+/// What reading a process would change, as far as its page table tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outlook {
+    /// Pages that vmread would split.
+    pub(super) vmread_split: Option<u64>,
+    /// Pages that hybrid would split.
+    pub(super) hybrid_split: Option<u64>,
+    /// Absent pages that all but hybrid would bring in, of files and of memory that others see.
+    pub(super) filled_up: u64,
+    /// Swapped-out pages that all but hybrid would bring in.
+    pub(super) swapped: u64,
+}
+
+impl Outlook {
+    /// The reader to take, and why.
+    pub(super) const fn advice(&self) -> &'static str {
+        match (self.vmread_split, self.hybrid_split) {
+            (Some(0), _) if self.filled_up + self.swapped == 0 => {
+                "vmread, 1 MiB a call: there is nothing to split or to bring in, and it is fastest"
+            }
+            (_, Some(0)) => {
+                "hybrid: it splits nothing and brings nothing in; swapped-out pages it leaves unread"
+            }
+            (Some(0), _) => {
+                "vmread, 1 MiB a call: it splits nothing here, but brings in what is absent"
+            }
+            _ => "proc: it splits nothing, but brings in what is absent or swapped out",
+        }
+    }
 }
 
 /// A name as maps prints it, cut to what a row holds; what is not UTF-8 becomes `?`.
@@ -269,6 +364,66 @@ mod tests {
         assert_eq!(danger(b" rd wr mr mw me ac sd "), None);
         // Not a flag, but a part of one.
         assert_eq!(danger(b" iox umx"), None);
+    }
+
+    #[test]
+    fn advice_follows_what_would_change() {
+        let advice = |vmread, hybrid, filled_up, swapped| {
+            let outlook = Outlook {
+                vmread_split: vmread,
+                hybrid_split: hybrid,
+                filled_up,
+                swapped,
+            };
+            let words = outlook.advice();
+            words.split_once([':', ',']).unwrap().0
+        };
+        assert_eq!(advice(Some(0), Some(0), 0, 0), "vmread");
+        assert_eq!(advice(Some(9), Some(0), 0, 0), "hybrid");
+        assert_eq!(advice(Some(0), Some(0), 7, 0), "hybrid");
+        assert_eq!(advice(Some(0), Some(0), 0, 7), "hybrid");
+        assert_eq!(advice(None, Some(0), 0, 0), "hybrid");
+        assert_eq!(advice(Some(0), None, 7, 0), "vmread");
+        assert_eq!(advice(Some(9), None, 0, 0), "proc");
+        assert_eq!(advice(None, None, 0, 0), "proc");
+    }
+
+    #[test]
+    fn each_refusal_has_its_cause() {
+        const OWN: &[u8] = b"Uid:\t1\t1\t1\t1\nGid:\t1\t1\t1\t1\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n";
+        const ROOT: &[u8] = b"Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nCapPrm:\t0000000000080000\nCapEff:\t0000000000080000\n";
+        let target = |more: &str| {
+            std::format!("State:\tS (sleeping)\nUid:\t1\t1\t1\t1\nGid:\t1\t1\t1\t1\n{more}")
+        };
+        let plain = &*target("VmSize:\t8 kB\nCapPrm:\t0000000000000000\n");
+        let capable = &*target("VmSize:\t8 kB\nCapPrm:\t0000000000000400\n");
+        let other = &*plain.replace("Uid:\t1", "Uid:\t2");
+        let kernel = &*target("");
+        let zombie = &*plain.replace("S (sleeping)", "Z (zombie)");
+        let leader = &*std::format!("{zombie}Threads:\t3\n");
+        for (own, theirs, scope, may_look, want) in [
+            (OWN, other, Some(0), false, Denial::OtherOwner),
+            (OWN, capable, Some(0), false, Denial::MoreCapable),
+            (OWN, plain, Some(0), false, Denial::NotDumpable),
+            (OWN, plain, Some(1), true, Denial::YamaRelatives),
+            (OWN, plain, Some(2), true, Denial::YamaForAll),
+            (OWN, plain, Some(0), true, Denial::Unknown),
+            (OWN, plain, None, true, Denial::Unknown),
+            (ROOT, plain, Some(3), true, Denial::YamaForAll),
+            (ROOT, plain, Some(2), true, Denial::DespitePrivilege),
+            (ROOT, kernel, None, true, Denial::NoMemory),
+            (ROOT, zombie, None, true, Denial::Zombie),
+            (ROOT, leader, None, true, Denial::DeadLeader),
+        ] {
+            let theirs = theirs.as_bytes();
+            let found = cause(own, theirs, scope, &|| may_look, Errno::ACCESS);
+            assert_eq!(found, Some(want));
+        }
+        // Another errno has another cause.
+        assert_eq!(
+            cause(OWN, plain.as_bytes(), None, &|| true, Errno::NOMEM),
+            None
+        );
     }
 
     #[test]

@@ -2,8 +2,7 @@
 //! nothing of its memory.
 
 use super::env::{self, Context, Kernel};
-use super::live::{self, KERNEL_HALF, Mappings, Vma, each_vma};
-use super::probe::prober;
+use super::live::{self, KERNEL_HALF, Mappings, Outlook, Splits, Vma, each_vma};
 use crate::cli::Effective;
 use crate::cli::survey::Options;
 use crate::emit::record::Status;
@@ -11,15 +10,17 @@ use crate::emit::stream::{Preamble, Rows};
 use crate::emit::survey_row::SurveyRow;
 use crate::error::Error;
 use crate::measure::census::{Census, CensusError, Counter};
-use crate::measure::probe::Prober;
 use crate::reader::Method;
 use crate::sys::auxv::Auxv;
+use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stderr, stdout};
 use crate::sys::{Clock, cpu, errno};
 use crate::text::{Full, Text};
 
 /// The status of such a VMA.
 const NOT_USER: &str = "not-user-memory";
+/// The status of what came too late.
+const GONE: &str = "target-is-gone";
 /// Name of the last row.
 const TOTAL: &str = "[total]";
 
@@ -29,6 +30,9 @@ const TOTAL: &str = "[total]";
 /// See [`Error`]. Rows of VMAs that were looked at are already written.
 pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
     let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
+    if !proc_is_ours() {
+        return Err(Error::NO_PROC);
+    }
     let kernel = Kernel::read();
     let pid = options.pid;
     // Opened first: pagemap shows what it showed then even if rights change.
@@ -44,13 +48,12 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     let mut survey = Survey {
         pid,
         counter,
-        splits: Splits::tried(&mut prober(clock, auxv.page_bytes())?),
+        splits: Splits::untried(clock, auxv.page_bytes()),
         label: options.common.label,
         kernel: kernel.release(),
         page_bytes: auxv.page_bytes() as u64,
         total: Totals {
-            proc_split: Some(0),
-            vmread_split: Some(0),
+            split: [Some(0); 3],
             ..Totals::default()
         },
     };
@@ -66,12 +69,22 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     env::write(&mut preamble, &context)?;
     let mut rows = preamble.header::<SurveyRow<'_>>(before.vmas + 1)?;
     let mut during = Mappings::none();
-    each_vma(pid, source, &mut |vma| {
+    let walked = each_vma(pid, source, &mut |vma| {
         during.add(vma);
         survey.vma(vma, &mut rows)
-    })?;
-    let steady = before == during && Mappings::now(pid)? == before;
-    survey.finish(rows, steady)?;
+    });
+    // Of a process that has ended, maps just ends, too.
+    let state = match survey.counter.is_alive() {
+        Err(_) => State::Gone,
+        Ok(()) => {
+            walked?;
+            match before == during && Mappings::now(pid)? == before {
+                true => State::Steady,
+                false => State::Changed,
+            }
+        }
+    };
+    survey.finish(rows, state)?;
     if !options.common.quiet {
         // A courtesy of standard error.
         let _ = survey.say(stderr());
@@ -79,30 +92,15 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     Ok(())
 }
 
-/// Whether a reader splits shared pages on this kernel; `None` if that could not be tried.
-struct Splits {
-    proc: Option<bool>,
-    vmread: Option<bool>,
-}
-
-impl Splits {
-    fn tried(prober: &mut Prober) -> Self {
-        let mut splits = |method| live::splits(prober, method);
-        Self {
-            proc: splits(Method::Proc),
-            vmread: splits(Method::Vmread),
-        }
-    }
-}
-
-/// Pages that would be split: all that are shared, if the reader splits and gets there.
-fn split(splits: Option<bool>, reachable: bool, shared: u64) -> Option<u64> {
-    match splits {
-        _ if !reachable || shared == 0 => Some(0),
-        Some(true) => Some(shared),
-        Some(false) => Some(0),
-        None => None,
-    }
+/// What became of the process meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Its mappings are as they were.
+    Steady,
+    /// They are not.
+    Changed,
+    /// It has ended, or is another program.
+    Gone,
 }
 
 /// What all VMAs hold together.
@@ -111,9 +109,14 @@ struct Totals {
     census: Census,
     vmas: u64,
     lost: u64,
-    proc_split: Option<u64>,
-    vmread_split: Option<u64>,
+    /// By reader, in the order of [`READERS`].
+    split: [Option<u64>; 3],
+    /// See [`Outlook`].
+    filled_up: u64,
 }
+
+/// The readers that a prediction is made for.
+const READERS: [Method; 3] = [Method::Proc, Method::Vmread, Method::Hybrid];
 
 struct Survey<'s> {
     pid: i32,
@@ -141,23 +144,25 @@ impl<'s> Survey<'s> {
         let perms = vma.perms.as_bytes();
         row.perms = core::str::from_utf8(&perms).unwrap_or("?");
         row.name = vma.name.read().map_err(|Full| Error::TooLong)?;
-        if let Ok(census) = &counted {
-            let shared = census.shared_anon;
-            row.proc_split_pages = split(self.splits.proc, true, shared);
-            row.vmread_split_pages = split(self.splits.vmread, vma.perms.readable, shared);
-            row.vmread_extra_kib = self.kib(row.vmread_split_pages);
-        }
+        let split = counted.as_ref().map_or([None; 3], |census| {
+            READERS.map(|method| {
+                // /proc/PID/mem may read what its owner may not; the others do not.
+                let reached = vma.perms.readable || method == Method::Proc;
+                let shared = if reached { census.shared_anon } else { 0 };
+                self.splits.of(method, shared)
+            })
+        });
+        self.fill(&mut row, split);
         row.status = match counted {
             Ok(_) => Status::Ok,
             Err(CensusError::NotUser) => Status::Skipped(NOT_USER),
-            Err(CensusError::Gone) => Status::Skipped("target-is-gone"),
+            Err(CensusError::Gone) => Status::Skipped(GONE),
             Err(CensusError::Kernel(errno)) => Status::Errno(errno::name_or_unknown(errno)),
         };
         rows.row(&row)?;
-        let (proc, vmread) = (row.proc_split_pages, row.vmread_split_pages);
         match counted {
             Err(CensusError::NotUser) => self.total.vmas += 1,
-            _ => self.total.add(counted.as_ref().ok(), proc, vmread),
+            _ => self.total.add(vma, counted.as_ref().ok(), split),
         }
         Ok(())
     }
@@ -183,22 +188,20 @@ impl<'s> Survey<'s> {
             proc_split_pages: None,
             vmread_split_pages: None,
             vmread_extra_kib: None,
-            // There is no such reader yet.
             hybrid_split_pages: None,
             status: Status::Ok,
         }
     }
 
     /// The last row, and whether the VMAs were still those that were announced.
-    fn finish(&mut self, mut rows: Rows<Output>, steady: bool) -> Result<(), Error> {
+    fn finish(&mut self, mut rows: Rows<Output>, state: State) -> Result<(), Error> {
         let mut row = self.row(Some(&self.total.census));
         row.name = TOTAL;
-        row.proc_split_pages = self.total.proc_split;
-        row.vmread_split_pages = self.total.vmread_split;
-        row.vmread_extra_kib = self.kib(row.vmread_split_pages);
+        self.fill(&mut row, self.total.split);
         row.status = match (self.total.vmas, self.total.lost) {
+            _ if state == State::Gone => Status::Skipped(GONE),
             (0, _) => Status::Skipped("no-memory"),
-            _ if !steady => Status::Skipped("mappings-changed"),
+            _ if state == State::Changed => Status::Skipped("mappings-changed"),
             (_, 0) => Status::Ok,
             _ => Status::Skipped("not-all-looked-at"),
         };
@@ -208,6 +211,7 @@ impl<'s> Survey<'s> {
             Status::Skipped("no-memory") => Err(Error::Invalid(
                 "the process has no memory: a zombie or a kernel thread",
             )),
+            Status::Skipped(GONE) => Err(Error::Ended(self.pid)),
             Status::Skipped("mappings-changed") => Err(Error::Invalid(
                 "the process changed its mappings meanwhile; stop it (kill -STOP) and try again",
             )),
@@ -216,6 +220,13 @@ impl<'s> Survey<'s> {
                 "not every VMA could be looked at: see the status column",
             )),
         }
+    }
+
+    fn fill(&self, row: &mut SurveyRow<'_>, [proc, vmread, hybrid]: [Option<u64>; 3]) {
+        row.proc_split_pages = proc;
+        row.vmread_split_pages = vmread;
+        row.vmread_extra_kib = self.kib(vmread);
+        row.hybrid_split_pages = hybrid;
     }
 
     fn kib(&self, pages: Option<u64>) -> Option<u64> {
@@ -235,12 +246,8 @@ impl<'s> Survey<'s> {
             .add(" anonymous and shared, ");
         line.number(census.file).add(" of files; ");
         line.number(census.swapped).add(" swapped out\n");
-        let splits = [
-            ("proc", self.total.proc_split),
-            ("vmread", self.total.vmread_split),
-        ];
-        for (reader, pages) in splits {
-            line.add("  ").add(reader).add(" would split ");
+        for (reader, pages) in READERS.iter().zip(self.total.split) {
+            line.add("  ").add(reader.name()).add(" would split ");
             match (pages, self.kib(pages)) {
                 (Some(pages), Some(kib)) => {
                     line.number(pages).add(" pages, ").number(kib);
@@ -249,24 +256,38 @@ impl<'s> Survey<'s> {
                 _ => line.add("an unknown number of pages: it could not be tried here\n"),
             };
         }
+        line.add("  all but hybrid would bring in up to ");
+        line.number(self.total.filled_up)
+            .add(" pages that are absent and ");
+        line.number(census.swapped).add(" swapped out\n");
+        let [_, vmread_split, hybrid_split] = self.total.split;
+        let outlook = Outlook {
+            vmread_split,
+            hybrid_split,
+            filled_up: self.total.filled_up,
+            swapped: census.swapped,
+        };
+        line.add("  read it with ").add(outlook.advice()).add("\n");
         let line = line.read().map_err(|Full| Error::TooLong)?;
         out.write_all(line.as_bytes()).map_err(Error::Output)
     }
 }
 
 impl Totals {
-    fn add(&mut self, census: Option<&Census>, proc: Option<u64>, vmread: Option<u64>) {
+    fn add(&mut self, vma: &Vma, census: Option<&Census>, split: [Option<u64>; 3]) {
         self.vmas += 1;
         match census {
-            Some(census) => self.census.add(census),
+            Some(census) => {
+                self.census.add(census);
+                let fills_up = vma.perms.readable && vma.fills_up;
+                self.filled_up += if fills_up { census.absent } else { 0 };
+            }
             None => self.lost += 1,
         }
-        // One that is unknown makes the sum unknown.
-        self.proc_split = self.proc_split.zip(proc).map(|(sum, pages)| sum + pages);
-        self.vmread_split = self
-            .vmread_split
-            .zip(vmread)
-            .map(|(sum, pages)| sum + pages);
+        for (sum, pages) in self.split.iter_mut().zip(split) {
+            // One that is unknown makes the sum unknown.
+            *sum = sum.zip(pages).map(|(sum, pages)| sum + pages);
+        }
     }
 }
 
@@ -290,14 +311,5 @@ mod tests {
         for address in [0, 1, 0x10, 0x0040_0000, 0x7f12_3456_7000, u64::MAX] {
             assert_eq!(hex(address).read().unwrap(), std::format!("{address:x}"));
         }
-    }
-
-    #[test]
-    fn only_what_is_reached_and_shared_is_split() {
-        assert_eq!(split(Some(true), true, 5), Some(5));
-        assert_eq!(split(Some(true), false, 5), Some(0));
-        assert_eq!(split(Some(false), true, 5), Some(0));
-        assert_eq!(split(None, true, 5), None);
-        assert_eq!(split(None, true, 0), Some(0));
     }
 }

@@ -7,7 +7,7 @@ use super::pass::{TimedPass, timed, verifying};
 use super::plan::Case;
 use crate::emit::bench_row::NOT_APPLICABLE;
 use crate::emit::record::Status;
-use crate::fixture::{Arena, Fixture, FixtureError};
+use crate::fixture::{Arena, Exclusive, Fixture, FixtureError};
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
 use crate::reader::{AnyReader, End, Method, Pass, Target};
@@ -30,6 +30,8 @@ pub struct Bench {
     pub warm_passes: u64,
     /// Whether the child writes to each page at the end.
     pub first_write: bool,
+    /// The pages that the child makes its own before it is measured.
+    pub exclusive: Exclusive,
     /// What backs the arenas.
     pub backing: Backing,
     /// Whether this kernel charges each split to the reader as a fault of its own: with
@@ -148,7 +150,7 @@ impl Bench {
             measured.status = Status::Skipped(NOT_APPLICABLE);
             return Ok(measured);
         }
-        let ended = match Fixture::fork(arena, self.clock) {
+        let ended = match Fixture::fork_with(arena, self.clock, self.exclusive) {
             Ok(fixture) => self.measure(case, &fixture, arena, &mut measured),
             Err(error) => Err(Stop::Run(error)),
         };
@@ -173,7 +175,7 @@ impl Bench {
         let mut reader =
             AnyReader::open(case.method, &target).map_err(|error| failed(case.method, error))?;
         let mut observer = Observer::open(fixture, arena, &mut self.memory)?;
-        let before = observer.prove(self.backing, measured)?;
+        let before = observer.prove(self.backing, self.exclusive, measured)?;
 
         let segments = arena.segments();
         let buffer = self.buffer.bytes_mut();
@@ -182,17 +184,18 @@ impl Bench {
         };
         pass(self.rehearsal.segments(), buffer);
         let cold = pass(segments, buffer);
+        let wanted = segments.shape().readable_bytes() as u64;
         let cold_is_sound = cold.is_sound(segments, buffer);
 
         measured.cold = Some(cold);
         observer.compare(&before, measured)?;
-        outcome(case.method, &cold, cold_is_sound)?;
+        outcome(case.method, &cold, wanted, cold_is_sound)?;
         if self.faults_are_charged {
             agree(measured)?;
         }
         for _ in 0..self.warm_passes {
             let warm = pass(segments, buffer);
-            outcome(case.method, &warm, warm.is_sound(segments, buffer))?;
+            outcome(case.method, &warm, wanted, warm.is_sound(segments, buffer))?;
             measured.warm.add(&warm);
         }
         // A page a call is enough for checking, however small the timed blocks were.
@@ -224,8 +227,12 @@ fn agree(measured: &Measured) -> Result<(), Stop> {
     }
 }
 
-fn outcome(method: Method, timed: &TimedPass, is_sound: bool) -> Result<(), Stop> {
+fn outcome(method: Method, timed: &TimedPass, wanted: u64, is_sound: bool) -> Result<(), Stop> {
     ended(method, &timed.pass)?;
+    // Pages that a careful reader left alone.
+    if timed.pass.bytes < wanted {
+        return Err(Stop::Status(Status::Short(timed.pass.bytes)));
+    }
     match (is_sound, timed.ns) {
         (false, _) => Err(skip("wrong-bytes")),
         (true, 0) => Err(skip("clock-gave-no-time")),
@@ -280,9 +287,15 @@ impl<'o> Observer<'o> {
         })
     }
 
-    /// Proves the starting state: every page present in both and shared, the VMAs as
+    /// Proves the starting state: every page present in both and shared, or as
+    /// many not shared as the child has written to; the VMAs as
     /// they were cut, the backing as asked for.
-    fn prove(&mut self, backing: Backing, measured: &mut Measured) -> Result<Before, Stop> {
+    fn prove(
+        &mut self,
+        backing: Backing,
+        exclusive: Exclusive,
+        measured: &mut Measured,
+    ) -> Result<Before, Stop> {
         let segments = self.arena.segments();
         let (evidence, pages) = self
             .tables
@@ -293,8 +306,11 @@ impl<'o> Observer<'o> {
         if pages.absent > 0 {
             return Err(skip("not-all-pages-present"));
         }
-        if pages.unshared > 0 {
-            return Err(skip("not-all-pages-shared"));
+        if pages.unshared != exclusive.count(self.arena.pages(), self.arena.page_bytes()) {
+            return Err(skip(match exclusive {
+                Exclusive::None => "not-all-pages-shared",
+                _ => "not-as-many-pages-shared-as-asked",
+            }));
         }
         let before = Before {
             target: self.usage_of(Process::Id(self.fixture.child().pid()))?,

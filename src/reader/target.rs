@@ -43,6 +43,7 @@ impl<'t> Target<'t> {
             manners: Manners {
                 swap_in: false,
                 no_files: false,
+                one_walk: false,
             },
         }
     }

@@ -3,6 +3,7 @@
 //! checksummed anew, shows here.
 
 use crate::stream::Note;
+use cowitness::emit::audit_row::AuditRow;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use std::collections::BTreeSet;
@@ -10,7 +11,8 @@ use std::collections::BTreeSet;
 /// The method of the row that reads nothing, which every question of `probe` has.
 const CONTROL: &str = "none";
 
-/// What `probe` asks in any case: each kind of memory, each way.
+/// What `probe` asks in any case, unless it was told which kinds to look at: each kind of
+/// memory that every machine has, each way.
 const ASKED: [&str; 8] = [
     "anon-fork-shared page",
     "anon-fork-shared whole",
@@ -52,6 +54,10 @@ impl Grid {
         self.add(format!("{} {}", row.kind, row.op), row.method);
     }
 
+    pub(super) fn audit(&mut self, row: &AuditRow<'_>) {
+        self.add(format!("pass {}", row.repeat), row.method);
+    }
+
     fn add(&mut self, question: String, method: &str) {
         self.rows += 1;
         self.methods.insert(method.to_owned());
@@ -72,7 +78,10 @@ impl Grid {
             ));
         }
         let options = Options(notes);
-        if options.value("command") == Some("probe") {
+        let every_kind = options
+            .value("option_kind")
+            .is_none_or(|kinds| kinds == "all");
+        if options.value("command") == Some("probe") && every_kind {
             let mut asked = ASKED.iter();
             if let Some(question) = asked.find(|asked| !self.questions.contains(**asked)) {
                 return Some(format!("probe without its question '{question}'"));

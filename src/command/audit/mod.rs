@@ -7,8 +7,7 @@ mod stop;
 mod words;
 
 use super::env::{self, Context, Kernel};
-use super::live::{self, Mappings};
-use super::probe::prober;
+use super::live::{self, Mappings, Splits};
 use super::progress::Progress;
 use crate::cli::Effective;
 use crate::cli::audit::Options;
@@ -19,9 +18,9 @@ use crate::error::Error;
 use crate::measure::audit::{Auditor, Ended};
 use crate::measure::census::Counter;
 use crate::measure::plan::LIST_MAX;
-use crate::measure::probe::Prober;
 use crate::reader::Method;
 use crate::sys::auxv::Auxv;
+use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stdout};
 use crate::sys::{Clock, Errno, errno};
 use heapless::Vec;
@@ -41,14 +40,14 @@ const REFUSED: &str = "not-permitted";
 pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
     let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
     let page_bytes = auxv.page_bytes();
-    let prober = prober(clock, page_bytes)?;
+    if !proc_is_ours() {
+        return Err(Error::NO_PROC);
+    }
     // Opened first: it stays this process's, whatever becomes of the number.
     let counter = Counter::open(options.pid, page_bytes)
         .map_err(|errno| live::refused(options.pid, "pagemap", errno))?;
     if Mappings::now(options.pid)?.vmas == 0 {
-        return Err(Error::Invalid(
-            "the process has no memory: a zombie or a kernel thread",
-        ));
+        return Err(live::refused(options.pid, "maps", Errno::SRCH));
     }
     let kernel = Kernel::read();
     let (_held, stopped) = stop::still(options.pid, options.stop, clock)?;
@@ -72,7 +71,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
             block_bytes: options.block,
         },
         auditor: auditor.map_err(Error::kernel("map memory for the buffer"))?,
-        prober,
+        splits: Splits::untried(clock, page_bytes),
         progress: Progress::new(options.common.quiet, clock, 0),
         read_mib: pass::Done::default(),
         findings: Vec::new(),
@@ -108,7 +107,7 @@ struct Run<'r> {
     passes: u64,
     common: Common<'r>,
     auditor: Auditor,
-    prober: Prober,
+    splits: Splits,
     progress: Progress,
     read_mib: pass::Done,
     findings: Vec<Finding, LIST_MAX>,

@@ -1,7 +1,7 @@
 //! One pass over all readable mappings, what was expected of it, and what the process looked
 //! like before and after.
 
-use super::super::live::{self, KERNEL_HALF, Mappings, Vma, each_vma};
+use super::super::live::{KERNEL_HALF, Mappings, Vma, each_vma};
 use super::Run;
 use crate::error::Error;
 use crate::measure::audit::{Ended, Tally};
@@ -68,7 +68,6 @@ fn is_wanted(vma: &Vma) -> bool {
 impl Run<'_> {
     /// Pages that `method` will split, by the page table now; `None` if that cannot be told.
     pub(super) fn predict(&mut self, method: Method, passes: u64) -> Result<Option<u64>, Error> {
-        let splits = live::splits(&mut self.prober, method);
         let (mut shared, mut bytes) = (0, 0);
         let (auditor, page_kib) = (&mut self.auditor, self.common.page_bytes / 1024);
         let looked = each_vma(self.pid, "smaps", &mut |vma| {
@@ -86,10 +85,7 @@ impl Run<'_> {
         });
         self.progress.expect((passes * bytes) >> 20);
         // If the process is gone, the pass finds that out, and says it.
-        Ok(looked
-            .ok()
-            .and(splits)
-            .map(|splits| if splits { shared } else { 0 }))
+        Ok(looked.ok().and_then(|()| self.splits.of(method, shared)))
     }
 
     /// Reads everything once.
@@ -119,10 +115,9 @@ impl Run<'_> {
     }
 
     fn read_all(&mut self, method: Method, tally: &mut Tally) -> Result<Result<(), Ended>, Error> {
-        let mut reader = match AnyReader::open(
-            method,
-            &Target::process(self.pid, self.common.page_bytes as usize),
-        ) {
+        let mut target = Target::process(self.pid, self.common.page_bytes as usize);
+        target.manners.one_walk = true;
+        let mut reader = match AnyReader::open(method, &target) {
             Ok(reader) => reader,
             Err(Errno::NOENT | Errno::SRCH) => return Ok(Err(Ended::Gone)),
             Err(errno) => return Ok(Err(Ended::Refused(errno))),

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::proc::stat::Stat;
 use crate::sys::file::{Process, each_thread, read_proc};
-use crate::sys::hold::Held;
+use crate::sys::halt::Halted;
 use crate::sys::{Clock, Errno, process, signal};
 
 /// Longest time that the threads may take to stop: one in an uninterruptible sleep does not.
@@ -13,7 +13,7 @@ const PATIENCE_NS: u64 = 5_000_000_000;
 ///
 /// # Errors
 /// `EPERM`; a thread that does not stop.
-pub(super) fn still(pid: i32, asked: bool, clock: Clock) -> Result<(Option<Held>, bool), Error> {
+pub(super) fn still(pid: i32, asked: bool, clock: Clock) -> Result<(Option<Halted>, bool), Error> {
     if is_stopped(pid) {
         // By somebody else, who also lets it go.
         return Ok((None, true));
@@ -26,7 +26,7 @@ pub(super) fn still(pid: i32, asked: bool, clock: Clock) -> Result<(Option<Held>
             "--stop of this very process would never end",
         ));
     }
-    let held = Held::stop(pid).map_err(Error::kernel("stop the process (SIGSTOP)"))?;
+    let held = Halted::stop(pid).map_err(Error::kernel("stop the process (SIGSTOP)"))?;
     let start_ns = clock.now_ns();
     while !is_stopped(pid) {
         if clock.now_ns() - start_ns > PATIENCE_NS {

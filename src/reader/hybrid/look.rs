@@ -2,7 +2,8 @@
 //! so that little time passes between the look and the read.
 
 use crate::proc::pagemap::{Entry, file_offset};
-use crate::sys::file::{Process, open_proc, read_words_at};
+use crate::proc::status;
+use crate::sys::file::{Process, open_proc, read_proc, read_words_at};
 use crate::sys::remote::RemoteSpan;
 use crate::sys::{Errno, RemoteAddr};
 use rustix::fd::{AsFd, OwnedFd};
@@ -12,10 +13,12 @@ use rustix::thread::sched_yield;
 const PAGES: u64 = 512;
 /// Pages that a look covers at least: the next ranges are often near.
 const AHEAD: u64 = 64;
-/// Looks at what seems swapped out and may only be under migration, which is over soon.
-const LOOKS_MAX: u32 = 3;
+/// Looks at what seems swapped out and may only be under migration, which is over soon; of a
+/// process that has nothing in swap, and of one that has.
+const LOOKS_MAX: [u32; 2] = [64, 3];
 
 pub(super) struct Look {
+    pid: i32,
     pagemap: OwnedFd,
     page_bytes: u64,
     entries: [u64; PAGES as usize],
@@ -27,6 +30,7 @@ pub(super) struct Look {
 impl Look {
     pub(super) fn open(pid: i32, page_bytes: u64) -> Result<Self, Errno> {
         Ok(Self {
+            pid,
             pagemap: open_proc(Process::Id(pid), "pagemap")?,
             page_bytes,
             // Not mapped: a new mapping could land in a gap of what is measured.
@@ -54,7 +58,8 @@ impl Look {
 
     fn look(&mut self, page: u64, wanted: u64) -> Result<(), Errno> {
         let offset = file_offset(page * self.page_bytes, self.page_bytes);
-        for _ in 0..LOOKS_MAX {
+        let mut looks = 0;
+        loop {
             let entries = &mut self.entries[..wanted as usize];
             // Fewer at the end of the address space; none of a process that is gone.
             self.count = read_words_at(self.pagemap.as_fd(), entries, offset)? as u64;
@@ -64,11 +69,14 @@ impl Look {
             }
             let mut seen = self.entries[..self.count as usize].iter();
             if !seen.any(|&word| Entry(word).swapped() && !Entry(word).guard()) {
-                break;
+                return Ok(());
+            }
+            looks += 1;
+            if looks >= LOOKS_MAX[0] || looks >= LOOKS_MAX[1] && has_swapped(self.pid) {
+                return Ok(());
             }
             sched_yield();
         }
-        Ok(())
     }
 
     /// The entries of the pages of `part`, which was looked at.
@@ -77,4 +85,14 @@ impl Look {
         let end = (part.start.0 + part.len).div_ceil(self.page_bytes) - self.first;
         &self.entries[first as usize..end as usize]
     }
+}
+
+/// Whether any of the process's memory is in swap; unknown is yes.
+fn has_swapped(pid: i32) -> bool {
+    let mut buffer = [0; 8192];
+    let text = read_proc(Process::Id(pid), "status", &mut buffer);
+    let kib = text
+        .ok()
+        .and_then(|text| status::kib_field(text, b"VmSwap"));
+    kib != Some(0)
 }

@@ -35,6 +35,9 @@ pub struct Manners {
     pub swap_in: bool,
     /// Leave pages of files that the target has not faulted in, instead of reading the file.
     pub no_files: bool,
+    /// One walk over the target's mappings for all passes, which go up through its addresses:
+    /// for who reads a process in many passes, of which each would begin the walk anew.
+    pub one_walk: bool,
 }
 
 /// Pages by the way they went, over all passes.
@@ -82,6 +85,7 @@ pub struct Hybrid {
     look: Look,
     rules: Rules,
     hands: Hands,
+    one_walk: bool,
 }
 
 impl Hybrid {
@@ -98,6 +102,7 @@ impl Hybrid {
                 pin_pages_min: PIN_PAGES_MIN,
             },
             hands: Hands::open(target)?,
+            one_walk: target.manners.one_walk,
         })
     }
 
@@ -157,7 +162,9 @@ impl Reader for Hybrid {
         let before = own_faults();
         let left = self.care().unread();
         self.look.forget();
-        self.hands.forget();
+        if !self.one_walk {
+            self.hands.forget();
+        }
         let mut io = Io {
             buffer: &mut buffer[..block_bytes.max(WINDOW_BYTES)],
             seen,
@@ -207,6 +214,3 @@ fn nothing_is_half_swapped() -> bool {
         None => status::kib_field(text, b"SwapTotal").is_none_or(|kib| kib == 0),
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,114 @@
+//! Holding another process by SIGSTOP, and letting it go on whatever happens to us.
+//!
+//! A helper of our own waits at a pipe whose other end only we hold. However we end, by a
+//! signal, a panic or SIGKILL, that end closes and the helper sends SIGCONT. Only if the helper
+//! is killed as well, by its own process id, does the process stay stopped; `kill -CONT PID`
+//! then sets it going.
+
+use super::Errno;
+use super::file::{Process, read_proc};
+use super::process::{Child, Side, exit, fork};
+use crate::proc::stat::Stat;
+use crate::sys::signal;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{read, retry_on_intr, write};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, set_parent_process_death_signal,
+};
+use rustix::thread::sched_yield;
+
+/// A process that stands still while this lives, unless it was stopped before: then it stays so.
+pub struct Halted(Option<Hold>);
+
+struct Hold {
+    process: OwnedFd,
+    /// Killed and reaped with the value, when the process has gone on already.
+    _helper: Child,
+    _pipe: OwnedFd,
+}
+
+/// Looks at a process that was sent SIGSTOP before it counts as one that does not stop: it
+/// hangs in the kernel.
+const LOOKS_MAX: u32 = 100_000;
+
+impl Halted {
+    /// Stops the process, all of its threads, and waits until it stands.
+    ///
+    /// # Errors
+    /// `ESRCH` (gone), `EPERM` (another's), `EAGAIN` (it does not stop), `ENOSYS` (a kernel
+    /// before 5.3 has no pidfd); as fork(2), pipe(2).
+    pub fn stop(pid: i32) -> Result<Self, Errno> {
+        if is_stopped(pid)? {
+            return Ok(Self(None));
+        }
+        let target = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
+        // The process itself, not whoever gets its number next.
+        let process = pidfd_open(target, PidfdFlags::empty())?;
+        let (helper, pipe) = helper(process.as_fd())?;
+        pidfd_send_signal(&process, Signal::STOP)?;
+        let held = Self(Some(Hold {
+            process,
+            _helper: helper,
+            _pipe: pipe,
+        }));
+        for _ in 0..LOOKS_MAX {
+            if is_stopped(pid)? {
+                return Ok(held);
+            }
+            sched_yield();
+        }
+        Err(Errno::AGAIN)
+    }
+}
+
+impl Drop for Halted {
+    fn drop(&mut self) {
+        if let Some(hold) = &self.0 {
+            // ESRCH: it was killed meanwhile.
+            let _ = pidfd_send_signal(&hold.process, Signal::CONT);
+        }
+    }
+}
+
+fn is_stopped(pid: i32) -> Result<bool, Errno> {
+    let mut buffer = [0; 1024];
+    let text = read_proc(Process::Id(pid), "stat", &mut buffer)?;
+    let state = Stat::parse(text).ok_or(Errno::IO)?.state;
+    Ok(matches!(state, b'T' | b't'))
+}
+
+/// Starts the helper; it is ready when this returns.
+fn helper(process: BorrowedFd<'_>) -> Result<(Child, OwnedFd), Errno> {
+    let (theirs, mine) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (ready, telling) = pipe_with(PipeFlags::CLOEXEC)?;
+    match fork()? {
+        Side::Child => {
+            drop((mine, ready));
+            watch(process, &theirs, &telling);
+            exit(0)
+        }
+        Side::Parent(child) => {
+            drop(telling);
+            let mut byte = [0];
+            match retry_on_intr(|| read(&ready, &mut byte))? {
+                1 => Ok((child, mine)),
+                _ => Err(Errno::CHILD),
+            }
+        }
+    }
+}
+
+/// The helper's life: it ends with us, and then lets the process go on.
+fn watch(process: BorrowedFd<'_>, pipe: &OwnedFd, telling: &OwnedFd) {
+    // What stops us from the keyboard reaches the helper as well; and it must outlive us.
+    if signal::ignore_stopping().is_err() || set_parent_process_death_signal(None).is_err() {
+        return;
+    }
+    if retry_on_intr(|| write(telling, b"r")).is_err() {
+        return;
+    }
+    let mut byte = [0];
+    let _ = retry_on_intr(|| read(pipe, &mut byte));
+    let _ = pidfd_send_signal(process, Signal::CONT);
+}

@@ -1,0 +1,298 @@
+//! The reader that changes nothing, on processes that are not made for it. One test at a time
+//! counts page faults, which the kernel keeps per process: they take turns.
+
+mod common;
+
+use cowitness::proc::maps::MapsLine;
+use cowitness::reader::hybrid::decide::Why;
+use cowitness::reader::{AnyReader, End, Method, Pass, Target, WINDOW_BYTES};
+use cowitness::sys::halt::Halted;
+use cowitness::sys::process::{Child, Side, exit, fork};
+use cowitness::sys::remote::RemoteSpan;
+use cowitness::sys::{Region, RemoteAddr};
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+const PAGE: usize = 4096;
+
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads spans with a reader, piece by piece.
+fn read(reader: &mut AnyReader<'_>, spans: &[RemoteSpan]) -> (Pass, BTreeMap<u64, Vec<u8>>) {
+    let mut buffer = vec![0; WINDOW_BYTES];
+    let mut found = BTreeMap::new();
+    let mut see = |at: RemoteAddr, bytes: &[u8]| drop(found.insert(at.0, bytes.to_vec()));
+    let mut spans = spans.iter().copied();
+    let pass = reader
+        .any()
+        .pass(&mut spans, 64 << 10, &mut buffer, Some(&mut see));
+    (pass, found)
+}
+
+/// Page by page, whatever the pieces were.
+fn pages(pieces: &BTreeMap<u64, Vec<u8>>) -> BTreeMap<u64, Vec<u8>> {
+    let each = pieces.iter().flat_map(|(start, bytes)| {
+        let pages = bytes.chunks(PAGE).enumerate();
+        pages.map(move |(number, page)| (start + (number * PAGE) as u64, page.to_vec()))
+    });
+    each.collect()
+}
+
+fn is_4k() -> bool {
+    let smaps = fs::read_to_string("/proc/self/smaps").unwrap();
+    smaps
+        .lines()
+        .any(|line| line.split_whitespace().eq(["KernelPageSize:", "4", "kB"]))
+}
+
+/// A process of a program that waits; killed and reaped however the test ends.
+struct Waiting(std::process::Child);
+
+impl Waiting {
+    fn new() -> Self {
+        let sleep = Command::new("sleep")
+            .arg("600")
+            .stdin(Stdio::null())
+            .spawn();
+        let waiting = Self(sleep.expect("sleep runs"));
+        let wchan = || fs::read_to_string(format!("/proc/{}/syscall", waiting.0.id()));
+        // In its sleep, not on the way there: its start-up still touches memory.
+        while !wchan().is_ok_and(|text| {
+            text.starts_with("230 ")
+                || text.starts_with("35 ")
+                || text.starts_with("115 ")
+                || text.starts_with("101 ")
+        }) {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        waiting
+    }
+
+    fn pid(&self) -> i32 {
+        self.0.id().cast_signed()
+    }
+
+    /// What a reader could change: memory in use, mappings, faults.
+    fn state(&self) -> (Vec<String>, Vec<String>) {
+        let read = |file: &str| fs::read_to_string(format!("/proc/{}/{file}", self.pid())).unwrap();
+        let kept = |line: &&str| {
+            !["Referenced:", "Shared_", "Private_", "Pss"]
+                .iter()
+                .any(|name| line.starts_with(name))
+        };
+        let smaps = read("smaps").lines().filter(kept).map(Into::into).collect();
+        let stat = read("stat");
+        let words = stat.rsplit(')').next().unwrap().split_whitespace();
+        (smaps, words.skip(7).take(4).map(Into::into).collect())
+    }
+
+    /// Readable memory of its own, and of files; the kernel's pages are everybody's.
+    fn spans(&self) -> Vec<RemoteSpan> {
+        let maps = fs::read(format!("/proc/{}/maps", self.pid())).unwrap();
+        let lines = maps
+            .split(|&byte| byte == b'\n')
+            .filter_map(MapsLine::parse);
+        let own = lines.filter(|vma| vma.perms.readable && !vma.name.starts_with(b"[v"));
+        own.map(|vma| RemoteSpan {
+            start: RemoteAddr(vma.start),
+            len: vma.end - vma.start,
+        })
+        .collect()
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Files that it has mapped and not faulted in are read from the files; memory that it has
+/// never touched is zeros; nothing of it changes. `proc`, which faults all of it in, then says
+/// the same bytes.
+#[test]
+fn a_live_process_is_read_whole_and_stays_as_it_was() {
+    let _turn = turn();
+    if !common::is_root() || !is_4k() {
+        eprintln!("skipped: map_files needs root, this test pages of 4 KiB");
+        return;
+    }
+    let waiting = Waiting::new();
+    let target = Target::process(waiting.pid(), PAGE);
+    let before = waiting.state();
+    let mut reader = AnyReader::open(Method::Hybrid, &target).unwrap();
+    let (pass, hybrid) = read(&mut reader, &waiting.spans());
+    let care = *reader.care().unwrap();
+    assert_eq!(pass.end, End::Complete, "{care:?}");
+    assert_eq!(waiting.state(), before, "{care:?}");
+    assert!(
+        care.filed > 0 && care.zeros > 0 && care.pinned + care.copied > 0,
+        "{care:?}"
+    );
+
+    let mut reader = AnyReader::open(Method::Proc, &target).unwrap();
+    let hybrid = pages(&hybrid);
+    let mut compared = 0;
+    for (&start, page) in &hybrid {
+        let span = RemoteSpan {
+            start: RemoteAddr(start),
+            len: page.len() as u64,
+        };
+        let (_, proc) = read(&mut reader, &[span]);
+        assert_eq!(proc.get(&start), Some(page), "{start:x}");
+        compared += 1;
+    }
+    let left = care.unread() - care.left[Why::NotInMemory as usize];
+    assert_eq!(left, 0, "{care:?}");
+    let all: u64 = waiting.spans().iter().map(|span| span.len).sum();
+    assert_eq!(compared + care.unread(), all / PAGE as u64, "{care:?}");
+    assert_ne!(
+        waiting.state(),
+        before,
+        "proc must have faulted something in"
+    );
+}
+
+#[test]
+fn memory_of_every_state_is_got_without_touching_it() {
+    let _turn = turn();
+    let mut region = Region::new(6 * PAGE).unwrap();
+    region.small_pages();
+    region.bytes_mut()[..2 * PAGE].fill(7);
+    // Read, never written: the zero page.
+    assert_eq!(region.bytes_mut()[3 * PAGE], 0);
+    let start = region.address() as u64;
+    let entries = || {
+        use std::os::unix::fs::FileExt;
+        let mut entries = [0; 6 * 8];
+        let pagemap = fs::File::open("/proc/self/pagemap").unwrap();
+        pagemap
+            .read_exact_at(&mut entries, start / PAGE as u64 * 8)
+            .unwrap();
+        entries
+    };
+    let before = entries();
+    let target = Target::process(std::process::id().cast_signed(), PAGE);
+    let mut reader = AnyReader::open(Method::Hybrid, &target).unwrap();
+    let whole = RemoteSpan {
+        start: RemoteAddr(start),
+        len: 6 * PAGE as u64,
+    };
+    let (pass, found) = read(&mut reader, &[whole]);
+    assert_eq!((pass.bytes, pass.end), (6 * PAGE as u64, End::Complete));
+    let want = [vec![7; 2 * PAGE], vec![0; 4 * PAGE]].concat();
+    assert_eq!(found.get(&start), Some(&want));
+    assert_eq!(reader.care().unwrap().zeros, 3);
+    assert_eq!(entries(), before);
+}
+
+/// A child that rewrites its memory and forks, for ever.
+fn forking(region: &mut Region) -> Child {
+    match fork().unwrap() {
+        Side::Parent(child) => child,
+        Side::Child => loop {
+            for page in region.bytes_mut().chunks_mut(PAGE) {
+                page[0] = 9;
+            }
+            match fork() {
+                Ok(Side::Child) => exit(0),
+                // Killed and reaped.
+                Ok(Side::Parent(child)) => drop(child),
+                Err(_) => exit(1),
+            }
+        },
+    }
+}
+
+/// Pages that were exclusive when they were looked at and shared when they were read.
+#[test]
+fn a_fork_between_look_and_read_is_told_and_a_stopped_process_makes_none() {
+    let _turn = turn();
+    let mut region = Region::new(1024 * PAGE).unwrap();
+    region.small_pages();
+    region.bytes_mut().fill(9);
+    let span = RemoteSpan {
+        start: RemoteAddr(region.address() as u64),
+        len: 1024 * PAGE as u64,
+    };
+    let child = forking(&mut region);
+    let target = Target::process(child.pid(), PAGE);
+    let mut buffer = vec![0; WINDOW_BYTES];
+    let mut passes = |wanted: &dyn Fn(u64) -> bool| {
+        let mut reader = AnyReader::open(Method::Hybrid, &target).unwrap();
+        let mut once = |raced| {
+            let pass = reader
+                .any()
+                .pass(&mut [span].into_iter(), 1 << 20, &mut buffer, None);
+            assert_eq!((pass.bytes, pass.end), (span.len, End::Complete));
+            assert!(buffer.iter().all(|&byte| byte == 9));
+            reader.care().unwrap().raced.unwrap() - raced
+        };
+        // What this process itself writes to for the first time is a fault of its own.
+        let rehearsed = once(0);
+        let mut raced = 0;
+        for _ in 0..2000 {
+            raced = once(rehearsed);
+            if wanted(raced) {
+                break;
+            }
+        }
+        raced
+    };
+    let raced = passes(&|raced| raced > 0);
+    assert_eq!(raced > 0, common::vmread_splits(), "{raced}");
+
+    let halted = Halted::stop(child.pid()).unwrap();
+    let stopped = passes(&|_| false);
+    drop(halted);
+    assert_eq!(stopped, 0);
+}
+
+fn state(pid: i32) -> char {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(") ").next().unwrap().chars().next().unwrap()
+}
+
+fn wait_for(what: &str, holds: &dyn Fn() -> bool) {
+    for _ in 0..2000 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    panic!("{what}: never");
+}
+
+#[test]
+fn a_halted_process_goes_on_when_its_holder_is_killed_or_lets_go() {
+    let _turn = turn();
+    let waiting = Waiting::new();
+    let pid = waiting.pid();
+    let halted = Halted::stop(pid).unwrap();
+    assert_eq!(state(pid), 'T');
+    // Who finds it stopped leaves it so.
+    drop(Halted::stop(pid).unwrap());
+    assert_eq!(state(pid), 'T');
+    drop(halted);
+    wait_for("going on", &|| state(pid) == 'S');
+
+    let holder = match fork().unwrap() {
+        Side::Parent(child) => child,
+        Side::Child => {
+            let _halted = Halted::stop(pid);
+            loop {
+                std::thread::sleep(std::time::Duration::from_secs(1));
+            }
+        }
+    };
+    wait_for("stopped by the holder", &|| state(pid) == 'T');
+    // SIGKILL, and no destructor runs in it.
+    drop(holder);
+    wait_for("going on after SIGKILL", &|| state(pid) == 'S');
+}
