@@ -47,7 +47,7 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             fork shared; proc, vmread and ptrace bring in what was absent or swapped out.\n\
             What one reader has split, the next finds split: for a fair comparison give\n\
             each a fresh process, or put the harmless ones first.\n\
-            Memory of devices and of userfaultfd is left out.\n\n\
+            Memory of devices, of userfaultfd, and reserves never touched are left out.\n\n\
             Needs the same user and a dumpable process, as Yama allows it, or\n\
             CAP_SYS_PTRACE.\n",
     operand: Some(Operand {
