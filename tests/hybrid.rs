@@ -340,6 +340,35 @@ fn nothing_races_with_a_process_that_is_halted() {
     assert_eq!(raced[19], raced[0]);
 }
 
+/// ptrace takes any process, stops it, and lets it go.
+#[test]
+fn ptrace_reads_a_process_that_is_no_child_of_the_readers() {
+    let _turn = turn();
+    let waiting = Waiting::new();
+    let target = Target::process(waiting.pid(), PAGE);
+    let stack = *waiting.spans().last().unwrap();
+    let top = RemoteSpan {
+        start: stack.start.plus(stack.len - PAGE as u64),
+        len: PAGE as u64,
+    };
+    let tracer = || common::field(&format!("/proc/{}/status", waiting.pid()), "TracerPid:").next();
+    let ptrace = match AnyReader::open(Method::Ptrace, &target) {
+        Ok(mut reader) => {
+            assert_eq!(state(waiting.pid()), 't');
+            read(&mut reader, &[top]).1
+        }
+        Err(errno) => {
+            eprintln!("skipped: {errno:?}, Yama may forbid it");
+            return;
+        }
+    };
+    assert_eq!(tracer().as_deref(), Some("0"));
+    wait_for("going on", &|| state(waiting.pid()) == 'S');
+    let mut reader = AnyReader::open(Method::Proc, &target).unwrap();
+    let proc = read(&mut reader, &[top]).1;
+    assert!(ptrace == proc && proc[&top.start.0].iter().any(|&byte| byte != 0));
+}
+
 fn state(pid: i32) -> char {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat.rsplit(") ").next().unwrap().chars().next().unwrap()
