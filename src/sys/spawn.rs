@@ -101,7 +101,9 @@ pub fn exec(
     patience_ns: u64,
 ) -> Result<Execed, Errno> {
     let mut calls = calls(program, null);
-    let all_signals = Mask::block_all()?;
+    // The child begins with this program's handlers, and one of them could run in memory that
+    // both share.
+    let held = signal::hold()?;
     let start = clock.now_ns();
     let image = match &mut program.bytes {
         None => None,
@@ -112,7 +114,7 @@ pub fn exec(
     }
     let cloned = Running::clone(&calls);
     let executed = clock.now_ns();
-    drop(all_signals);
+    drop(held);
     let running = cloned?;
     let end = running.wait(patience_ns)?;
     let ended = clock.now_ns();
@@ -289,41 +291,4 @@ impl Drop for Running {
             let _ = self.reap();
         }
     }
-}
-
-/// No signal is delivered while this lives: the child begins with its parent's handlers,
-/// and one of them could run in memory that both share.
-struct Mask(u64);
-
-impl Mask {
-    fn block_all() -> Result<Self, Errno> {
-        let mut before = 0;
-        set_mask(&u64::MAX, &raw mut before)?;
-        Ok(Self(before))
-    }
-}
-
-impl Drop for Mask {
-    fn drop(&mut self) {
-        let set = set_mask(&self.0, core::ptr::null_mut());
-        debug_assert_eq!(set, Ok(()));
-    }
-}
-
-fn set_mask(mask: &u64, before: *mut u64) -> Result<(), Errno> {
-    let (at, before) = (core::ptr::from_ref(mask) as usize, before as usize);
-    // SAFETY: SYSCALL; the kernel reads eight bytes at `mask`, and writes as many at
-    // `before` unless it is null.
-    let set = unsafe {
-        syscall6(
-            nr::RT_SIGPROCMASK,
-            SIG_SETMASK,
-            at,
-            before,
-            MASK_BYTES,
-            0,
-            0,
-        )
-    };
-    check(set).map(|_| ())
 }
