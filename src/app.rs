@@ -149,6 +149,12 @@ fn run(start: &Start<'_>) -> Result<(), Error> {
             start.argument,
             &start.auxv,
         ),
+        Request::Run(Topic::Sharing) => command::sharing::run(
+            &asked.sharing,
+            &asked.effective,
+            start.argument,
+            &start.auxv,
+        ),
         Request::Run(Topic::Audit) => {
             command::audit::run(&asked.audit, &asked.effective, &start.auxv)
         }

@@ -1,7 +1,9 @@
 //! Everything that ends a run early, with its exit status and its one line.
 
 use crate::cli::{COMMANDS, Problem, Topic, UsageError, Word, memmap, usage_line};
+use crate::command::env::Kernel;
 use crate::fixture::FixtureError;
+use crate::proc::rollup::RollupError;
 use crate::sys::stdio::Output;
 use crate::sys::{Errno, errno};
 use crate::text::Text;
@@ -47,6 +49,12 @@ pub enum Error {
     /// An option whose value does not fit the others: its name, the value, the problem,
     /// and the most there may be.
     Setting(&'static str, u64, &'static str, u64),
+    /// A program that cannot be measured: its name, what about it, and the errno.
+    Subject(&'static str, &'static str, Errno),
+    /// A program of a kind that cannot be measured, and why.
+    Unsuited(&'static str, &'static str),
+    /// smaps_rollup of this kernel has something that is not known.
+    Rollup(RollupError),
     /// The measurement is not valid or not possible here.
     Invalid(&'static str),
     /// So many checks of `selftest` failed.
@@ -64,6 +72,8 @@ pub enum Denial {
     Hidden,
     /// It has ended and was not reaped.
     Zombie,
+    /// Its first thread has ended, others have not.
+    DeadLeader,
     /// A thread of the kernel.
     NoMemory,
     /// Another user's or group's, and no CAP_SYS_PTRACE here.
@@ -92,6 +102,10 @@ impl Denial {
                  or the group that gid= names"
             }
             Self::Zombie => "it is a zombie: it has ended and has no memory",
+            Self::DeadLeader => {
+                "its first thread has ended, others live: give the id of one of those \
+                 (ls /proc/PID/task)"
+            }
             Self::NoMemory => "it is a kernel thread: it has no memory of its own",
             Self::OtherOwner => {
                 "it belongs to another user or group: use its owner, root, or give \
@@ -143,7 +157,7 @@ impl Error {
     pub const fn status(&self) -> i32 {
         match self {
             Self::Usage(_) | Self::Setting(..) | Self::Cpu(..) => 2,
-            Self::Invalid(_) => INVALID,
+            Self::Invalid(_) | Self::Rollup(_) => INVALID,
             Self::Checks(_) => CHECK_FAILED,
             _ => 1,
         }
@@ -250,6 +264,21 @@ impl Error {
                 line.add("process ").signed(pid.into());
                 line.add(" ended, or became another program, while it was looked at; ");
                 line.add("the rows tell what was seen until then");
+            }
+            Self::Subject(name, doing, errno) => {
+                line.add("cannot ").add(doing).add(" '");
+                line.add_printable(name).add("': ");
+                line.add(errno::name_or_unknown(errno));
+            }
+            Self::Unsuited(name, why) => {
+                line.add("cannot use '").add_printable(name).add("': ");
+                line.add(why);
+            }
+            Self::Rollup(ref error) => {
+                line.add("smaps_rollup of Linux ");
+                line.add_printable(Kernel::read().release()).add(" has ");
+                line.add(error.problem()).add(error.field());
+                line.add(": rows with it are no figures; this version knows kernels up to 7.3");
             }
             Self::Invalid(what) => {
                 line.add(what);

@@ -8,7 +8,7 @@ use common::{
     whole_stream,
 };
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -196,6 +196,37 @@ fn prediction_and_result_agree_on_a_preforked_server() {
     }
 }
 
+/// Without frame numbers bit 56 tells what was split, and smaps which pages are the zero page.
+#[test]
+fn who_sees_no_frames_gets_the_same_figures() {
+    let Some((mut audit, _folder)) = command_as_nobody("audit -q --stop --method vmread") else {
+        return;
+    };
+    let server = Target::of(
+        Command::new("/usr/bin/python3")
+            .args(["-c", PREFORKED])
+            .uid(65534)
+            .gid(65534)
+            .current_dir("/"),
+    );
+    let master = server.pid().to_string();
+    signal(&master, "STOP");
+    let worker = server.ready.split(' ').next().unwrap();
+    let output = audit.arg(worker).output().unwrap();
+    if String::from_utf8_lossy(&output.stderr).contains("Yama") {
+        eprintln!("skipped: Yama allows nobody only its own children");
+        return;
+    }
+    let row = &whole_stream(&stdout(&output)).rows[0];
+    assert_eq!(row["evidence"], "exclusive");
+    let split = get(row, "split_pages");
+    assert_eq!(
+        split >= 3 << 10,
+        vmread_splits() && get(row, "page_bytes") == 4096
+    );
+    assert!(near(get(row, "predicted_split_pages"), split), "{row:?}");
+}
+
 /// What one reader has split, the next finds split; and warm passes change nothing.
 #[test]
 fn readers_come_in_the_order_given_and_each_has_its_passes() {
@@ -362,9 +393,7 @@ sys.stdin.read()
 }
 
 /// As many mappings as the kernel allows by default, less what Python itself needs.
-#[test]
-fn sixty_thousand_mappings_are_read_and_surveyed() {
-    const MANY: &str = r#"
+const MANY: &str = r#"
 import ctypes, mmap, os, sys
 page = os.sysconf("SC_PAGE_SIZE")
 memory = mmap.mmap(-1, 60000 * page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -378,15 +407,59 @@ for number in range(0, 60000, 2):
 print("ready", flush=True)
 sys.stdin.read()
 "#;
+
+#[test]
+fn sixty_thousand_mappings_are_read_and_surveyed() {
     let target = Target::new(MANY);
     assert_eq!(target.ready, "ready");
     let pid = target.pid().to_string();
-    let row = &audit(&format!("{pid} --stop --method vmread-batch")).rows[0];
-    assert_eq!(row["status"], "ok");
-    assert!(get(row, "vmas") >= 60_000, "{row:?}");
-    assert!(get(row, "bytes_per_pass") >= 60_000 * get(row, "page_bytes"));
+    for row in &audit(&format!("{pid} --stop --method vmread-batch,hybrid")).rows {
+        assert_eq!(row["status"], "ok");
+        assert!(get(row, "vmas") >= 60_000, "{row:?}");
+        assert!(get(row, "bytes_per_pass") >= 60_000 * get(row, "page_bytes"));
+    }
     let rows = whole_stream(&stdout(&run(&format!("survey -q {pid}")))).rows;
     assert!(rows.len() > 60_000);
+}
+
+/// A survey that nobody reads waits, its pipe full, until its process has ended.
+#[test]
+fn a_survey_of_a_process_that_ends_midway_says_so() {
+    let target = Target::new(MANY);
+    let mut survey = command(&format!("survey -q {}", target.pid()))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Far more than a pipe holds (64 KiB) is to come: reading the first bytes and no more leaves
+    // it waiting in the middle.
+    let mut first = [0; 4096];
+    let output = survey.stdout.as_mut().unwrap();
+    output.read_exact(&mut first).unwrap();
+    drop(target);
+    let mut text = String::new();
+    survey
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    let output = survey.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        stderr.contains("ended, or became another program"),
+        "{stderr}"
+    );
+    let lines: Vec<&str> = text.lines().collect();
+    let [.., total, end] = lines[..] else {
+        panic!()
+    };
+    assert!(
+        total.contains("[total]") && total.ends_with("skipped:target-is-gone"),
+        "{total}"
+    );
+    assert!(end.starts_with("#end rows="), "{end}");
 }
 
 #[test]
@@ -417,6 +490,19 @@ fn refusals_name_their_cause() {
             "it belongs to another user or group",
         );
     }
+    // The first thread has ended, another lives on.
+    const LEADERLESS: &str = "import ctypes, platform, sys, threading, time\n\
+        number = {'x86_64': 60, 'aarch64': 93}[platform.machine()]\n\
+        threading.Thread(target=time.sleep, args=(600,)).start()\n\
+        print(1, flush=True); ctypes.CDLL(None).syscall(number, 0)";
+    let leaderless = Target::new(LEADERLESS);
+    until("its first thread ends", || {
+        state(&leaderless.pid().to_string()) == 'Z'
+    });
+    says(
+        run(&format!("audit {}", leaderless.pid())),
+        "give the id of one of those",
+    );
     // Nobody's own, who has said that it may not be looked at.
     const NOT_DUMPABLE: &str = "import ctypes, sys; ctypes.CDLL(None).prctl(4, 0); \
                                 print(1, flush=True); sys.stdin.read()";

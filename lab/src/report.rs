@@ -7,6 +7,7 @@ mod audit;
 mod changes;
 mod environment;
 mod kernels;
+mod kinds;
 mod line;
 mod many;
 mod memmap;

@@ -2,7 +2,7 @@
 
 use super::{
     COMMANDS, CommandSpec, HasCommon, OptionWord, Topic, audit, bench, common_options, env, memmap,
-    probe, selftest, startup, survey, usage_line,
+    probe, selftest, sharing, startup, survey, usage_line,
 };
 use crate::sys::Errno;
 use crate::sys::stdio::Output;
@@ -22,6 +22,7 @@ pub(super) fn print(topic: Topic, out: Output) -> Result<(), Errno> {
         Topic::Selftest => command(&selftest::SPEC, topic, out),
         Topic::StartupAb => command(&startup::AB, topic, out),
         Topic::StartupSlope => command(&startup::SLOPE, topic, out),
+        Topic::Sharing => command(&sharing::SPEC, topic, out),
         Topic::Survey => command(&survey::SPEC, topic, out),
     }
 }

@@ -11,6 +11,7 @@ mod help;
 pub mod memmap;
 pub mod probe;
 pub mod selftest;
+pub mod sharing;
 pub mod startup;
 pub mod survey;
 pub mod value;
@@ -140,6 +141,8 @@ pub struct Asked {
     pub selftest: Common,
     /// Of `startup ab` and `startup slope`.
     pub startup: startup::Options,
+    /// Of `sharing`.
+    pub sharing: sharing::Options,
     /// Of `survey`.
     pub survey: survey::Options,
     /// The value in effect of each option.
@@ -167,6 +170,8 @@ pub enum Topic {
     StartupAb,
     /// `startup slope`.
     StartupSlope,
+    /// `sharing`.
+    Sharing,
     /// `survey`.
     Survey,
 }
@@ -206,7 +211,7 @@ pub enum Problem {
 }
 
 /// Name, purpose and topic of each command, in the order of the help.
-pub const COMMANDS: [(&str, &str, Topic); 9] = [
+pub const COMMANDS: [(&str, &str, Topic); 10] = [
     (bench::SPEC.name, bench::SPEC.purpose, Topic::Bench),
     (probe::SPEC.name, probe::SPEC.purpose, Topic::Probe),
     (survey::SPEC.name, survey::SPEC.purpose, Topic::Survey),
@@ -218,6 +223,7 @@ pub const COMMANDS: [(&str, &str, Topic); 9] = [
         startup::SLOPE.purpose,
         Topic::StartupSlope,
     ),
+    (sharing::SPEC.name, sharing::SPEC.purpose, Topic::Sharing),
     (env::SPEC.name, env::SPEC.purpose, Topic::Env),
     (selftest::SPEC.name, selftest::SPEC.purpose, Topic::Selftest),
 ];
@@ -302,6 +308,18 @@ pub fn parse(
             &mut asked.effective,
         ),
         b"startup" => startup::parse(&word, &mut asked.startup, &mut asked.effective),
+        b"sharing" => {
+            let is_end = |word: &Word| *word == b"--";
+            let end = (2..).map_while(word).position(|word| is_end(&word));
+            asked.sharing.program = end.map(|end| 2 + end + 1);
+            let words = &mut words.take_while(|word| !is_end(word));
+            options(
+                &sharing::SPEC,
+                words,
+                &mut asked.sharing,
+                &mut asked.effective,
+            )
+        }
         b"survey" => options(
             &survey::SPEC,
             words,
@@ -459,6 +477,7 @@ pub fn usage_line(topic: Topic) -> &'static str {
         Topic::Selftest => "usage: cowitness selftest [options]",
         Topic::StartupAb => "usage: cowitness startup ab [options] --a CMD... -- --b CMD...",
         Topic::StartupSlope => "usage: cowitness startup slope [options] N=PATH... static=PATH",
+        Topic::Sharing => "usage: cowitness sharing [options] [-- PROGRAM ARGS...]",
         Topic::Survey => "usage: cowitness survey [options] PID",
     }
 }

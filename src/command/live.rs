@@ -186,8 +186,29 @@ fn denial(pid: i32, errno: Errno) -> Option<Denial> {
             _ => Denial::NoSuch,
         });
     };
+    let mut scope = [0; 16];
+    let scope = read_whole(c"/proc/sys/kernel/yama/ptrace_scope", &mut scope);
+    let scope = scope.ok().and_then(|text| decimal(text.trim_ascii()));
+    // Looking is not restricted by Yama, attaching is: so who may look is refused by it.
+    let may_look = || open_proc(Process::Id(pid), "pagemap").is_ok();
+    cause(own, theirs, scope, &may_look, errno)
+}
+
+/// The cause, by the status of both, Yama's ptrace_scope where there is Yama, and whether the
+/// page table may be looked at.
+fn cause(
+    own: &[u8],
+    theirs: &[u8],
+    scope: Option<u64>,
+    may_look: &dyn Fn() -> bool,
+    errno: Errno,
+) -> Option<Denial> {
     if field(theirs, b"State").is_some_and(|state| state.starts_with(b"Z")) {
-        return Some(Denial::Zombie);
+        let threads = field(theirs, b"Threads").and_then(decimal);
+        return Some(match threads {
+            Some(2..) => Denial::DeadLeader,
+            _ => Denial::Zombie,
+        });
     }
     if field(theirs, b"VmSize").is_none() {
         return Some(Denial::NoMemory);
@@ -196,16 +217,12 @@ fn denial(pid: i32, errno: Errno) -> Option<Denial> {
         return None;
     }
     let privileged = hex_field(own, b"CapEff").is_some_and(|caps| caps & CAP_SYS_PTRACE != 0);
-    let mut scope = [0; 16];
-    let scope = read_whole(c"/proc/sys/kernel/yama/ptrace_scope", &mut scope);
-    let scope = scope.ok().and_then(|text| decimal(text.trim_ascii()));
     Some(match (privileged, scope) {
         (true, Some(3)) => Denial::YamaForAll,
         (true, _) => Denial::DespitePrivilege,
         _ if !same_owner(own, theirs) => Denial::OtherOwner,
         _ if more_capable(own, theirs) => Denial::MoreCapable,
-        // Looking is not restricted by Yama, attaching is: so who may look is refused by it.
-        _ if open_proc(Process::Id(pid), "pagemap").is_err() => Denial::NotDumpable,
+        _ if !may_look() => Denial::NotDumpable,
         (_, Some(1)) => Denial::YamaRelatives,
         (_, Some(2 | 3)) => Denial::YamaForAll,
         _ => Denial::Unknown,
@@ -369,6 +386,44 @@ mod tests {
         assert_eq!(advice(Some(0), None, 7, 0), "vmread");
         assert_eq!(advice(Some(9), None, 0, 0), "proc");
         assert_eq!(advice(None, None, 0, 0), "proc");
+    }
+
+    #[test]
+    fn each_refusal_has_its_cause() {
+        const OWN: &[u8] = b"Uid:\t1\t1\t1\t1\nGid:\t1\t1\t1\t1\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n";
+        const ROOT: &[u8] = b"Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nCapPrm:\t0000000000080000\nCapEff:\t0000000000080000\n";
+        let target = |more: &str| {
+            std::format!("State:\tS (sleeping)\nUid:\t1\t1\t1\t1\nGid:\t1\t1\t1\t1\n{more}")
+        };
+        let plain = &*target("VmSize:\t8 kB\nCapPrm:\t0000000000000000\n");
+        let capable = &*target("VmSize:\t8 kB\nCapPrm:\t0000000000000400\n");
+        let other = &*plain.replace("Uid:\t1", "Uid:\t2");
+        let kernel = &*target("");
+        let zombie = &*plain.replace("S (sleeping)", "Z (zombie)");
+        let leader = &*std::format!("{zombie}Threads:\t3\n");
+        for (own, theirs, scope, may_look, want) in [
+            (OWN, other, Some(0), false, Denial::OtherOwner),
+            (OWN, capable, Some(0), false, Denial::MoreCapable),
+            (OWN, plain, Some(0), false, Denial::NotDumpable),
+            (OWN, plain, Some(1), true, Denial::YamaRelatives),
+            (OWN, plain, Some(2), true, Denial::YamaForAll),
+            (OWN, plain, Some(0), true, Denial::Unknown),
+            (OWN, plain, None, true, Denial::Unknown),
+            (ROOT, plain, Some(3), true, Denial::YamaForAll),
+            (ROOT, plain, Some(2), true, Denial::DespitePrivilege),
+            (ROOT, kernel, None, true, Denial::NoMemory),
+            (ROOT, zombie, None, true, Denial::Zombie),
+            (ROOT, leader, None, true, Denial::DeadLeader),
+        ] {
+            let theirs = theirs.as_bytes();
+            let found = cause(own, theirs, scope, &|| may_look, Errno::ACCESS);
+            assert_eq!(found, Some(want));
+        }
+        // Another errno has another cause.
+        assert_eq!(
+            cause(OWN, plain.as_bytes(), None, &|| true, Errno::NOMEM),
+            None
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod probe;
 mod progress;
 mod room;
 pub mod selftest;
+pub mod sharing;
 pub mod startup;
 pub mod survey;
 

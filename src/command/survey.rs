@@ -19,6 +19,8 @@ use crate::text::{Full, Text};
 
 /// The status of such a VMA.
 const NOT_USER: &str = "not-user-memory";
+/// The status of what came too late.
+const GONE: &str = "target-is-gone";
 /// Name of the last row.
 const TOTAL: &str = "[total]";
 
@@ -67,17 +69,38 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     env::write(&mut preamble, &context)?;
     let mut rows = preamble.header::<SurveyRow<'_>>(before.vmas + 1)?;
     let mut during = Mappings::none();
-    each_vma(pid, source, &mut |vma| {
+    let walked = each_vma(pid, source, &mut |vma| {
         during.add(vma);
         survey.vma(vma, &mut rows)
-    })?;
-    let steady = before == during && Mappings::now(pid)? == before;
-    survey.finish(rows, steady)?;
+    });
+    // Of a process that has ended, maps just ends, too.
+    let state = match survey.counter.is_alive() {
+        Err(_) => State::Gone,
+        Ok(()) => {
+            walked?;
+            match before == during && Mappings::now(pid)? == before {
+                true => State::Steady,
+                false => State::Changed,
+            }
+        }
+    };
+    survey.finish(rows, state)?;
     if !options.common.quiet {
         // A courtesy of standard error.
         let _ = survey.say(stderr());
     }
     Ok(())
+}
+
+/// What became of the process meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Its mappings are as they were.
+    Steady,
+    /// They are not.
+    Changed,
+    /// It has ended, or is another program.
+    Gone,
 }
 
 /// What all VMAs hold together.
@@ -133,7 +156,7 @@ impl<'s> Survey<'s> {
         row.status = match counted {
             Ok(_) => Status::Ok,
             Err(CensusError::NotUser) => Status::Skipped(NOT_USER),
-            Err(CensusError::Gone) => Status::Skipped("target-is-gone"),
+            Err(CensusError::Gone) => Status::Skipped(GONE),
             Err(CensusError::Kernel(errno)) => Status::Errno(errno::name_or_unknown(errno)),
         };
         rows.row(&row)?;
@@ -171,13 +194,14 @@ impl<'s> Survey<'s> {
     }
 
     /// The last row, and whether the VMAs were still those that were announced.
-    fn finish(&mut self, mut rows: Rows<Output>, steady: bool) -> Result<(), Error> {
+    fn finish(&mut self, mut rows: Rows<Output>, state: State) -> Result<(), Error> {
         let mut row = self.row(Some(&self.total.census));
         row.name = TOTAL;
         self.fill(&mut row, self.total.split);
         row.status = match (self.total.vmas, self.total.lost) {
+            _ if state == State::Gone => Status::Skipped(GONE),
             (0, _) => Status::Skipped("no-memory"),
-            _ if !steady => Status::Skipped("mappings-changed"),
+            _ if state == State::Changed => Status::Skipped("mappings-changed"),
             (_, 0) => Status::Ok,
             _ => Status::Skipped("not-all-looked-at"),
         };
@@ -187,6 +211,7 @@ impl<'s> Survey<'s> {
             Status::Skipped("no-memory") => Err(Error::Invalid(
                 "the process has no memory: a zombie or a kernel thread",
             )),
+            Status::Skipped(GONE) => Err(Error::Ended(self.pid)),
             Status::Skipped("mappings-changed") => Err(Error::Invalid(
                 "the process changed its mappings meanwhile; stop it (kill -STOP) and try again",
             )),

@@ -21,7 +21,9 @@ use core::ffi::{CStr, c_char};
 use core::panic::PanicInfo;
 use core::slice;
 use cowitness::app::{self, Start};
+use cowitness::fixture::copied;
 use cowitness::sys::auxv::Auxv;
+use cowitness::sys::image::InitialStack;
 use cowitness::sys::process::exit;
 
 /// Called by `_start` with the initial stack pointer.
@@ -44,6 +46,11 @@ unsafe extern "C" fn cowitness_entry(stack: *const usize) -> ! {
     // SAFETY: STACK; as argv.
     let environment =
         unsafe { slice::from_raw_parts(environment.cast::<*const c_char>(), variables) };
+    // SAFETY: STACK; `argv` and `auxv` are done with if the loader takes over.
+    let initial = unsafe { InitialStack::new(stack.cast_mut()) };
+    if copied::is_asked(&initial) {
+        exit(copied::run(initial, &auxv));
+    }
     // SAFETY: STACK; each of argv's pointers is a C string.
     let argument = |index: usize| Some(unsafe { CStr::from_ptr(*argv.get(index)?) });
     // SAFETY: STACK; as argv's.

@@ -8,7 +8,6 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
-use rustix::io::{retry_on_intr, write};
 
 /// Longest path with its NUL (include/uapi/linux/limits.h).
 pub const PATH_MAX: usize = 4096;
@@ -58,14 +57,8 @@ impl Doomed {
     ///
     /// # Errors
     /// `ENOSPC`, `EDQUOT`, `EFBIG` (RLIMIT_FSIZE), `EIO`.
-    pub fn append(&mut self, mut bytes: &[u8]) -> Result<(), Errno> {
-        while !bytes.is_empty() {
-            match retry_on_intr(|| write(&self.0, bytes))? {
-                0 => return Err(Errno::IO),
-                count => bytes = &bytes[count..],
-            }
-        }
-        Ok(())
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), Errno> {
+        file::write_all(self.0.as_fd(), bytes)
     }
 }
 

@@ -25,8 +25,10 @@ pub mod clock;
 pub mod cpu;
 pub mod doomed;
 pub mod errno;
+pub mod exec;
 pub mod file;
 pub mod halt;
+pub mod image;
 pub mod process;
 pub mod promise;
 pub mod ptrace;
@@ -39,6 +41,7 @@ mod stack;
 pub mod stdio;
 pub mod system;
 pub mod table;
+pub mod template;
 
 pub use clock::Clock;
 pub use errno::Errno;

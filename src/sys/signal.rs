@@ -7,9 +7,11 @@
 //! keep the program alive.
 
 use super::arch::{nr, syscall6};
-use super::process::exit;
+use super::process::{Child, exit};
 use super::{Errno, check, doomed, stdio};
 use crate::text::Text;
+use core::sync::atomic::{AtomicI32, Ordering};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// What [`install`] sets, for a child that gives it back before it becomes another program.
 pub(super) const TAKEN: [usize; 4] = [SIGINT, SIGTERM, SIGPIPE, SIGXFSZ];
@@ -48,8 +50,20 @@ const SIG_DFL: usize = 0;
 const SIG_IGN: usize = 1;
 const SA_RESTORER: usize = 0x0400_0000;
 
+/// The leader of the process group that ends with this process; 0 if there is none.
+static GROUP: AtomicI32 = AtomicI32::new(0);
+
+/// From now on a signal that ends this process ends the group that `leader` leads as well:
+/// children of children, which do not notice that their parent's parent is gone.
+pub fn end_group_too(leader: Option<&Child>) {
+    GROUP.store(leader.map_or(0, Child::pid), Ordering::Relaxed);
+}
+
 extern "C" fn stop(signal: i32) {
     doomed::remove();
+    if let Some(leader) = Pid::from_raw(GROUP.load(Ordering::Relaxed)) {
+        let _ = kill_process_group(leader, Signal::KILL);
+    }
     let mut line = Text::new();
     line.add("\ncowitness: error: stopped by signal ");
     line.signed(signal.into()).add("\n");
@@ -183,6 +197,16 @@ fn current(signal: usize) -> Result<usize, Errno> {
     // SAFETY: SYSCALL; the kernel writes `action`; the mask is 8 bytes.
     check(unsafe { syscall6(nr::RT_SIGACTION, signal, 0, at, 8, 0, 0) })?;
     Ok(action.handler)
+}
+
+/// For a child that becomes another program: what is ignored would stay so.
+///
+/// # Errors
+/// As [`install`].
+pub fn restore_for_program() -> Result<(), Errno> {
+    restore_defaults()?;
+    set(SIGPIPE, SIG_DFL)?;
+    set(SIGXFSZ, SIG_DFL)
 }
 
 fn set(signal: usize, handler: usize) -> Result<(), Errno> {

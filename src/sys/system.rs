@@ -69,6 +69,19 @@ pub fn drop_caches() -> Result<(), Errno> {
     retry_on_intr(|| rustix::io::write(&file, b"3")).map(|_| ())
 }
 
+/// As [`file_in_memory`], for a program. Since Linux 6.3 a file in memory may have to be
+/// asked for as one that can be executed (vm.memfd_noexec); before, there is no such flag.
+///
+/// # Errors
+/// As [`file_in_memory`]; `EACCES` if vm.memfd_noexec is 2.
+pub fn program_in_memory(name: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::EXEC;
+    match rustix::fs::memfd_create(name, flags) {
+        Err(Errno::INVAL) => rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC),
+        result => result,
+    }
+}
+
 /// Makes standard error another name of `file`. dup2(2).
 ///
 /// # Errors

@@ -64,7 +64,7 @@ before(async () => {
   make("one", ["two-layouts.csv", "probe.csv"]);
   make("several", ["two-layouts.csv", "probe.csv", "published.csv", "console.log", ...more]);
   make("markup", ["markup.csv"]);
-  make("others", ["bench.csv", "survey.csv", "memmap.csv", "sharing.csv", "startup.csv", "slope.csv",
+  make("others", ["bench.csv", "survey.csv", "audit.csv", "memmap.csv", "sharing.csv", "startup.csv", "slope.csv",
     "sizes.csv", "published.csv"]);
   make("odd", ["markup-others.csv"]);
   make("kinds", [kinds()]);
@@ -270,7 +270,7 @@ test("a machine without rows of a section says so, and files stay", async (t) =>
   const notes = page.locator(".nothing:visible");
   assert.equal(await notes.count(), 0);
   await page.locator("#run").selectOption({ index: 1 });
-  assert.equal(await notes.count(), 4);
+  assert.equal(await notes.count(), 5);
   assert.ok(await page.locator("#sharing .nothing").isVisible());
   assert.ok(await page.locator("#sizes .plot").isVisible());
   await page.locator("#run").focus();

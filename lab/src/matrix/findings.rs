@@ -5,6 +5,7 @@ use super::grid::Grid;
 use super::split::{Pages, Split, Weight, count};
 use crate::stream::{self, Note, Row, Stream, StreamError, StreamReader, Tolerance};
 use crate::text::sentence;
+use cowitness::emit::audit_row::AuditRow;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::memmap_row::MemmapRow;
 use cowitness::emit::probe_row::ProbeRow;
@@ -153,6 +154,14 @@ impl Findings {
                 let memmap: MemmapRow<'_> = row.parse()?;
                 self.weigh(memmap.status, Weight::of(memmap.status), memmap.mode);
                 Ok(Some((memmap.kernel, memmap.arch, memmap.page_bytes)))
+            }
+
+            // Of a process that nothing is expected of.
+            AuditRow::NAME => {
+                let audit: AuditRow<'_> = row.parse()?;
+                grid.audit(&audit);
+                self.weigh(audit.status, Weight::of(audit.status), audit.method);
+                Ok(Some((audit.kernel, audit.arch, audit.page_bytes)))
             }
             // Other records are checked by the reader and say nothing of this.
             _ => Ok(None),

@@ -3,6 +3,7 @@
 //! checksummed anew, shows here.
 
 use crate::stream::Note;
+use cowitness::emit::audit_row::AuditRow;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use std::collections::BTreeSet;
@@ -50,6 +51,10 @@ impl Grid {
 
     pub(super) fn probe(&mut self, row: &ProbeRow<'_>) {
         self.add(format!("{} {}", row.kind, row.op), row.method);
+    }
+
+    pub(super) fn audit(&mut self, row: &AuditRow<'_>) {
+        self.add(format!("pass {}", row.repeat), row.method);
     }
 
     fn add(&mut self, question: String, method: &str) {

@@ -9,7 +9,7 @@ use crate::stream::StreamError;
 use cowitness::emit::stream::MAGIC;
 
 /// Commands that write one stream of rows.
-const FRAMED: [&str; 3] = ["bench", "probe", "survey"];
+const FRAMED: [&str; 4] = ["bench", "probe", "survey", "audit"];
 
 /// A command's output, read.
 #[derive(Clone, Debug, Default)]

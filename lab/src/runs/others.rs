@@ -154,6 +154,8 @@ pub struct Fit {
 pub struct Starts {
     /// In the order they were started.
     pub execs: Vec<Exec>,
+    /// Arms and their programs, as far as the notes name them.
+    pub programs: Vec<(String, String)>,
 }
 
 /// One start.
@@ -163,8 +165,10 @@ pub struct Exec {
     pub round: u64,
     /// The arm.
     pub arm: String,
-    /// How it was reached, and whether its files were dropped before.
+    /// How it was reached.
     pub dispatch: String,
+    /// `warm`, or `cold` if its files were dropped before.
+    pub cache: String,
     /// Objects that are loaded.
     pub n_objects: Option<u64>,
     /// Until exec and until the end, ns.
@@ -350,10 +354,8 @@ impl Others {
         let exec = Exec {
             round: row.round,
             arm: row.arm.to_owned(),
-            dispatch: match row.cache {
-                "" | "warm" => row.dispatch.to_owned(),
-                cache => format!("{}, {cache}", row.dispatch),
-            },
+            dispatch: row.dispatch.to_owned(),
+            cache: row.cache.to_owned(),
             n_objects: row.n_objects,
             ns: [row.exec_ns, row.total_ns],
             minflt: row.minflt,
@@ -361,7 +363,10 @@ impl Others {
         };
         match self.startup.last_mut() {
             Some(stream) => stream.execs.push(exec),
-            None => self.startup.push(Starts { execs: vec![exec] }),
+            None => self.startup.push(Starts {
+                execs: vec![exec],
+                programs: Vec::new(),
+            }),
         }
         identity(row.label, row.kernel, row.arch, None)
     }

@@ -203,6 +203,12 @@ impl Answer {
         }
     }
 
+    /// Whether the reader gave nothing without reading: what it changed was not looked at.
+    #[must_use]
+    pub fn is_unread(&self) -> bool {
+        matches!(&self.gave, Gave::Nothing(why) if ANSWERS.contains(&&**why))
+    }
+
     /// What is not known of it: marks of [`CHANGES`].
     pub fn unknown(&self) -> impl Iterator<Item = &'static str> {
         let marks = self.changes.iter();

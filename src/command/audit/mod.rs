@@ -47,9 +47,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     let counter = Counter::open(options.pid, page_bytes)
         .map_err(|errno| live::refused(options.pid, "pagemap", errno))?;
     if Mappings::now(options.pid)?.vmas == 0 {
-        return Err(Error::Invalid(
-            "the process has no memory: a zombie or a kernel thread",
-        ));
+        return Err(live::refused(options.pid, "maps", Errno::SRCH));
     }
     let kernel = Kernel::read();
     let (_held, stopped) = stop::still(options.pid, options.stop, clock)?;

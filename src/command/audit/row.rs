@@ -29,6 +29,7 @@ pub(super) struct Place {
 }
 
 /// The row of a pass that was not made.
+#[inline(never)]
 pub(super) fn skipped<'c>(
     common: &Common<'c>,
     place: &Place,

@@ -91,7 +91,12 @@ impl Finding {
         }
         line.number(fate.faulted_in).add(" pages faulted in, ");
         line.number(fate.swapped_in).add(" swapped in, ");
-        line.number(fate.raced).add(" raced\n");
+        line.number(fate.raced).add(" raced");
+        if let Some(faults) = tally.faults {
+            line.add("; ").number(faults.minor + faults.major);
+            line.add(" faults charged to the reader");
+        }
+        line.add("\n");
         if let Some(errno) = tally.errno {
             line.pad_line().add("not read: ").number(tally.unread);
             line.add(" bytes in ")

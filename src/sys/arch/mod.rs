@@ -9,6 +9,8 @@
 //!   stands still meanwhile (CLONE_VFORK).
 //! - `nr`: the numbers of the calls rustix lacks.
 //! - `VDSO_CLOCK_GETTIME`: the symbol to look for in the vDSO.
+//! - `cowitness_last_steps`, `cowitness_builtin`: code that other modules copy elsewhere,
+//!   up to the symbol `…_end`; `leave` jumps into the first.
 //! - `hypervisor_signature()`: what the CPU itself says about being virtualised.
 
 #[cfg(target_arch = "x86_64")]
