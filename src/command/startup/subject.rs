@@ -5,8 +5,9 @@ use crate::cli::startup::{ARMS_MAX, Arm, Options, Side, Via};
 use crate::emit::Sink;
 use crate::emit::stream::{Preamble, StreamError};
 use crate::error::Error;
+use crate::fixture::copied;
 use crate::sys::file::{open_any, read_at, regular_bytes};
-use crate::sys::spawn::Program;
+use crate::sys::spawn::{self, Program, Source};
 use crate::sys::{Errno, Region};
 use crate::text::Text;
 use core::ffi::CStr;
@@ -111,14 +112,14 @@ impl Subject {
             Side::Objects(_) | Side::Static => Via::Execve,
         };
         let words = &mut (arm.first..arm.end).map(|index| word(arm, index, argument));
-        let program = Program::new(words).map_err(Error::kernel("map memory for a program"))?;
-        let (dispatch, program) = match via {
-            Via::Execve => (dispatch(path).map_err(refused)?, program),
-            Via::Memfd => {
-                let (bytes, len) = contents(path).map_err(refused)?;
-                ("memfd", program.from_memory(bytes, len))
-            }
+        let (dispatch, source) = reach(path, via).map_err(refused)?;
+        let own = copied::own_words(spawn::HANDED);
+        let first = match via {
+            Via::Native => &own[..],
+            Via::Execve | Via::Memfd => &[],
         };
+        let program = Program::new(first, words, source);
+        let program = program.map_err(Error::kernel("map memory for a program"))?;
         Ok(Self {
             name: title(arm.side, name),
             dispatch,
@@ -143,6 +144,18 @@ fn title(side: Side, name: Option<&str>) -> Text {
         (_, Side::Static) => title.add("static"),
     };
     title
+}
+
+/// What rows say of a way, and what the kernel is handed.
+fn reach(path: &CStr, via: Via) -> Result<(&'static str, Source), Errno> {
+    Ok(match via {
+        Via::Execve => (dispatch(path)?, Source::Path),
+        Via::Memfd => {
+            let (bytes, len) = contents(path)?;
+            ("memfd", Source::Memory(bytes, len))
+        }
+        Via::Native => ("native", Source::Loader(open_regular(path)?.0)),
+    })
 }
 
 /// `direct`, or `registered` for a file that no handler but binfmt_misc takes: neither a
