@@ -57,6 +57,8 @@ pub enum Error {
     Rollup(RollupError),
     /// The measurement is not valid or not possible here.
     Invalid(&'static str),
+    /// A child has said it, and ended with this status.
+    Reported(i32),
     /// So many checks of `selftest` failed.
     Checks(u64),
     /// A runtime error of which the command has said itself what it was.
@@ -159,12 +161,16 @@ impl Error {
             Self::Usage(_) | Self::Setting(..) | Self::Cpu(..) => 2,
             Self::Invalid(_) | Self::Rollup(_) => INVALID,
             Self::Checks(_) => CHECK_FAILED,
+            Self::Reported(status) => *status,
             _ => 1,
         }
     }
 
     /// Writes what happened as one line, and a usage line where it helps.
     pub fn report(&self, out: Output) {
+        if matches!(self, Self::Reported(_)) {
+            return;
+        }
         let mut line = Text::new();
         match self {
             Self::Said => return,
@@ -284,6 +290,9 @@ impl Error {
                 line.add(what);
             }
             Self::Said => {}
+            Self::Reported(status) => {
+                line.add("a child ended with status ").signed(status.into());
+            }
             Self::Checks(failed) => {
                 line.add("checks failed: ").number(failed);
             }

@@ -177,6 +177,18 @@ pub fn read_whole<'b>(path: &CStr, buffer: &'b mut [u8]) -> Result<&'b [u8], Err
     read_to_end(file.as_fd(), buffer)
 }
 
+/// Writes `bytes` to a file of the kernel's, in one call.
+///
+/// # Errors
+/// As open(2) and write(2); `EIO` if it takes fewer bytes.
+pub fn write_whole(path: &CStr, bytes: &[u8]) -> Result<(), Errno> {
+    let file = open_as(path, OFlags::WRONLY | OFlags::CLOEXEC)?;
+    match retry_on_intr(|| write(&file, bytes))? {
+        written if written == bytes.len() => Ok(()),
+        _ => Err(Errno::IO),
+    }
+}
+
 /// As [`read_whole`], for `/proc/<process>/<file>`.
 ///
 /// # Errors

@@ -29,6 +29,7 @@ pub mod exec;
 pub mod file;
 pub mod halt;
 pub mod image;
+pub mod plot;
 pub mod process;
 pub mod promise;
 pub mod ptrace;
@@ -45,6 +46,7 @@ pub mod template;
 
 pub use clock::Clock;
 pub use errno::Errno;
+pub use plot::Plot;
 pub use region::Region;
 pub use remote::RemoteAddr;
 pub use segments::{Segments, Shape};

@@ -130,6 +130,32 @@ pub enum Ending {
 }
 
 impl Child {
+    /// How it ended, if it has; the value must not be dropped afterwards, but forgotten.
+    fn ended(&self) -> Result<Option<Ending>, Errno> {
+        let waited = retry_on_intr(|| waitpid(Some(self.pid), WaitOptions::NOHANG))?;
+        Ok(waited.and_then(|(_, status)| {
+            let exited = status.exit_status().map(Ending::Exited);
+            exited.or(status.terminating_signal().map(Ending::Killed))
+        }))
+    }
+
+    /// Waits for its end, until `given_up` says that it is to be killed.
+    ///
+    /// # Errors
+    /// `ECHILD` if somebody else has reaped it.
+    pub fn end_unless(self, given_up: &mut dyn FnMut() -> bool) -> Result<Option<Ending>, Errno> {
+        loop {
+            if let Some(ending) = self.ended()? {
+                // Reaped: the number may be another process's by now.
+                core::mem::forget(self);
+                return Ok(Some(ending));
+            }
+            if given_up() {
+                return Ok(None);
+            }
+        }
+    }
+
     /// For the first process, which inherits every orphan: waits for the child's end and
     /// reaps whatever else ends meanwhile.
     ///

@@ -133,22 +133,52 @@ pub(super) fn stop_on_others() -> Result<(), Errno> {
     Ok(())
 }
 
-/// While it lives, signals that [`stop`] handles wait.
-pub(super) struct Held(u64);
+/// While it lives, signals that [`stop`] handles wait, for who has something to undo.
+pub struct Held(u64);
+
+/// These signals, as the kernel takes a set: bit n-1 is signal n.
+static ENDING: u64 = {
+    let mut bits = 1 << (SIGINT - 1) | 1 << (SIGTERM - 1);
+    let mut next = 0;
+    while next < OTHERS.len() {
+        bits |= 1 << (OTHERS[next] - 1);
+        next += 1;
+    }
+    bits
+};
 
 /// Keeps signals waiting. sigprocmask(2).
 ///
 /// # Errors
 /// None that the man page names for these arguments.
-pub(super) fn hold() -> Result<Held, Errno> {
-    let handled = [SIGINT, SIGTERM].into_iter().chain(OTHERS);
-    let bits = handled.fold(0, |bits, signal| bits | 1 << (signal - 1));
-    mask(SIG_BLOCK, bits).map(Held)
+pub fn hold() -> Result<Held, Errno> {
+    mask(SIG_BLOCK, ENDING).map(Held)
+}
+
+impl Held {
+    /// What waits comes now, and what comes later is not held.
+    pub fn let_through(&self) {
+        let _ = mask(SIG_SETMASK, self.0);
+    }
+
+    /// Waits up to `millis` for one of them; its number. rt_sigtimedwait(2).
+    #[must_use]
+    pub fn next(&self, millis: u64) -> Option<i32> {
+        let timeout = [millis / 1000, millis % 1000 * 1_000_000];
+        let (set, timeout) = (&raw const ENDING, &raw const timeout);
+        // SAFETY: SYSCALL; the kernel reads a set of eight bytes and a timespec.
+        let came = unsafe {
+            let (set, timeout) = (set as usize, timeout as usize);
+            syscall6(nr::RT_SIGTIMEDWAIT, set, 0, timeout, 8, 0, 0)
+        };
+        // EAGAIN: none came; EINTR: another signal did.
+        check(came).ok().map(|signal| signal as i32)
+    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let _ = mask(SIG_SETMASK, self.0);
+        self.let_through();
     }
 }
 

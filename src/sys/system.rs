@@ -6,7 +6,7 @@ use super::{Errno, check};
 use core::ffi::CStr;
 use core::ptr::null;
 use rustix::fd::OwnedFd;
-use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, mkdirat};
+use rustix::fs::{CWD, MemfdFlags, Mode, mkdirat};
 use rustix::io::retry_on_intr;
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::stdio::dup2_stderr;
@@ -31,6 +31,24 @@ pub fn mount(kind: &CStr, target: &CStr) -> Result<(), Errno> {
 /// `EPERM`, `EBUSY`, `EINVAL` (nothing is mounted there).
 pub fn unmount(target: &CStr) -> Result<(), Errno> {
     rustix::mount::unmount(target, UnmountFlags::empty())
+}
+
+/// Swaps to a device or file. swapon(2).
+///
+/// # Errors
+/// `EPERM`, `EINVAL` (no swap signature there, or no such file can be swapped to), `EBUSY`.
+pub fn swap_on(path: &CStr) -> Result<(), Errno> {
+    // SAFETY: SYSCALL; the kernel reads the path.
+    check(unsafe { syscall6(nr::SWAPON, path.as_ptr() as usize, 0, 0, 0, 0, 0) }).map(|_| ())
+}
+
+/// Stops that. swapoff(2).
+///
+/// # Errors
+/// `EPERM`, `EINVAL` (it is not swapped to), `ENOMEM` (what is there has no room elsewhere).
+pub fn swap_off(path: &CStr) -> Result<(), Errno> {
+    // SAFETY: SYSCALL; the kernel reads the path.
+    check(unsafe { syscall6(nr::SWAPOFF, path.as_ptr() as usize, 0, 0, 0, 0, 0) }).map(|_| ())
 }
 
 /// Whether messages of the kernel go to the console. Taking them off keeps the level that
@@ -62,11 +80,7 @@ pub fn file_in_memory() -> Result<OwnedFd, Errno> {
 /// `EACCES` (not root), `ENOENT` (no /proc), `EROFS` (a container's /proc).
 pub fn drop_caches() -> Result<(), Errno> {
     rustix::fs::sync();
-    let file = super::file::open_as(
-        c"/proc/sys/vm/drop_caches",
-        OFlags::WRONLY | OFlags::CLOEXEC,
-    )?;
-    retry_on_intr(|| rustix::io::write(&file, b"3")).map(|_| ())
+    super::file::write_whole(c"/proc/sys/vm/drop_caches", b"3")
 }
 
 /// As [`file_in_memory`], for a program. Since Linux 6.3 a file in memory may have to be

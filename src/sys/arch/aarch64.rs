@@ -5,6 +5,7 @@ use core::arch::{asm, global_asm};
 /// System-call numbers.
 pub(in crate::sys) mod nr {
     pub(in crate::sys) const DUP3: usize = 24;
+    pub(in crate::sys) const IOCTL: usize = 29;
     pub(in crate::sys) const UNLINKAT: usize = 35;
     pub(in crate::sys) const OPENAT: usize = 56;
     pub(in crate::sys) const LSEEK: usize = 62;
@@ -18,6 +19,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const KILL: usize = 129;
     pub(in crate::sys) const RT_SIGACTION: usize = 134;
     pub(in crate::sys) const RT_SIGPROCMASK: usize = 135;
+    pub(in crate::sys) const RT_SIGTIMEDWAIT: usize = 137;
     pub(in crate::sys) const SETPGID: usize = 154;
     pub(in crate::sys) const GETRUSAGE: usize = 165;
     pub(in crate::sys) const PRCTL: usize = 167;
@@ -27,10 +29,17 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const MREMAP: usize = 216;
     pub(in crate::sys) const CLONE: usize = 220;
     pub(in crate::sys) const EXECVE: usize = 221;
+    pub(in crate::sys) const MMAP: usize = 222;
+    pub(in crate::sys) const SWAPON: usize = 224;
+    pub(in crate::sys) const SWAPOFF: usize = 225;
+    pub(in crate::sys) const MPROTECT: usize = 226;
+    pub(in crate::sys) const MLOCK: usize = 228;
     pub(in crate::sys) const MADVISE: usize = 233;
     pub(in crate::sys) const WAIT4: usize = 260;
     pub(in crate::sys) const PROCESS_VM_READV: usize = 270;
     pub(in crate::sys) const EXECVEAT: usize = 281;
+    pub(in crate::sys) const USERFAULTFD: usize = 282;
+    pub(in crate::sys) const MEMFD_SECRET: usize = 447;
 }
 
 /// The vDSO's clock (arch/arm64/kernel/vdso/vdso.lds.S).

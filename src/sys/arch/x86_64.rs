@@ -6,10 +6,13 @@ use core::arch::{asm, global_asm, x86_64::__cpuid};
 pub(in crate::sys) mod nr {
     pub(in crate::sys) const READ: usize = 0;
     pub(in crate::sys) const LSEEK: usize = 8;
+    pub(in crate::sys) const MMAP: usize = 9;
+    pub(in crate::sys) const MPROTECT: usize = 10;
     pub(in crate::sys) const MUNMAP: usize = 11;
     pub(in crate::sys) const BRK: usize = 12;
     pub(in crate::sys) const RT_SIGACTION: usize = 13;
     pub(in crate::sys) const RT_SIGPROCMASK: usize = 14;
+    pub(in crate::sys) const IOCTL: usize = 16;
     pub(in crate::sys) const PREAD64: usize = 17;
     pub(in crate::sys) const MREMAP: usize = 25;
     pub(in crate::sys) const MADVISE: usize = 28;
@@ -21,8 +24,12 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const PTRACE: usize = 101;
     pub(in crate::sys) const SYSLOG: usize = 103;
     pub(in crate::sys) const SETPGID: usize = 109;
+    pub(in crate::sys) const RT_SIGTIMEDWAIT: usize = 128;
     pub(in crate::sys) const PERSONALITY: usize = 135;
+    pub(in crate::sys) const MLOCK: usize = 149;
     pub(in crate::sys) const PRCTL: usize = 157;
+    pub(in crate::sys) const SWAPON: usize = 167;
+    pub(in crate::sys) const SWAPOFF: usize = 168;
     pub(in crate::sys) const CLOCK_GETTIME: usize = 228;
     pub(in crate::sys) const EXIT_GROUP: usize = 231;
     pub(in crate::sys) const OPENAT: usize = 257;
@@ -31,6 +38,8 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const GETCPU: usize = 309;
     pub(in crate::sys) const PROCESS_VM_READV: usize = 310;
     pub(in crate::sys) const EXECVEAT: usize = 322;
+    pub(in crate::sys) const USERFAULTFD: usize = 323;
+    pub(in crate::sys) const MEMFD_SECRET: usize = 447;
 }
 
 /// The vDSO's clock (arch/x86/entry/vdso/vdso.lds.S).
