@@ -41,7 +41,7 @@ pub enum Error {
         limit: u64,
     },
     /// A program cannot be run: its path, and what the kernel says.
-    Program(Word, Errno),
+    CannotRun(Word, Errno),
     /// A file of a live process cannot be opened, and the likely cause.
     Process(i32, &'static str, Errno, Option<Denial>),
     /// A live process ended, or became another program, while it was read.
@@ -243,7 +243,7 @@ impl Error {
                     .add(problem)
                     .number(most);
             }
-            Self::Program(path, errno) => {
+            Self::CannotRun(path, errno) => {
                 line.add("cannot run '");
                 add_word(line, path);
                 line.add("': ").add(errno::name_or_unknown(errno));

@@ -274,8 +274,8 @@ fn senseless_words_are_usage_errors() {
             "--rounds '0': must be 1 to 100000",
         ),
         (
-            &["ab", "--a-via", "native", "--a", "x", "--", "--b", "y"],
-            "--a-via 'native': must be execve or memfd",
+            &["ab", "--a-via", "self", "--a", "x", "--", "--b", "y"],
+            "--a-via 'self': must be execve, memfd or native",
         ),
         (
             &["ab", "--a", "x", "--", "--b", "y", "--", "z"],
@@ -411,31 +411,49 @@ fn a_signal_ends_the_tool_and_what_it_runs() {
     assert!(wait_until(&|| running(&word) == 0), "the program ended");
 }
 
+/// What the program does shows that it is the one that was asked for, with its words.
 #[test]
-fn a_program_is_started_from_memory() {
-    let output = startup(&[
-        "ab",
-        "-q",
-        "--rounds=6",
-        "--a-via=memfd",
-        "--a",
-        BINARY,
-        "--version",
-        "--",
-        "--b",
-        BINARY,
-        "--version",
-    ]);
-    let (execs, results) = rows(&stdout(&output));
-    for row in &execs {
-        let want = if row["arm"] == "b" { "direct" } else { "memfd" };
-        assert_eq!((&*row["dispatch"], &*row["exit_status"]), (want, "0"));
+fn a_program_is_reached_in_three_ways() {
+    let seen = Scratch::new("reached");
+    for (how, dispatch) in [
+        ("execve", "direct"),
+        ("memfd", "memfd"),
+        ("native", "native"),
+    ] {
+        let output = startup(&[
+            "ab",
+            "-q",
+            "--rounds=6",
+            "--a-via",
+            how,
+            "--a",
+            "/bin/sh",
+            "-c",
+            "echo \"$1\" > \"$0\"",
+            seen.path(),
+            "one word",
+            "--",
+            "--b",
+            BINARY,
+            "--version",
+        ]);
+        let (execs, results) = rows(&stdout(&output));
+        for row in &execs {
+            let want = if row["arm"] == "b" {
+                "direct"
+            } else {
+                dispatch
+            };
+            assert_eq!((&*row["dispatch"], &*row["exit_status"]), (want, "0"));
+        }
+        assert!(
+            results
+                .iter()
+                .all(|row| row["a_dispatch"] == dispatch && row["pairs"] == "6")
+        );
+        assert_eq!(fs::read_to_string(&seen.0).unwrap(), "one word\n", "{how}");
+        fs::remove_file(&seen.0).unwrap();
     }
-    assert!(
-        results
-            .iter()
-            .all(|row| row["a_dispatch"] == "memfd" && row["pairs"] == "6")
-    );
 }
 
 /// The medians of a slope, and the least squares through them, from the rows.

@@ -85,6 +85,8 @@ pub enum Via {
     Execve,
     /// execveat of a file in memory, made before each exec.
     Memfd,
+    /// This program's own loader, which copies the file's segments.
+    Native,
 }
 
 const ROUNDS: OptionSpec<Options> = OptionSpec {
@@ -183,8 +185,8 @@ const A_VIA: OptionSpec<Options> = OptionSpec {
         short: "",
         value: "HOW",
         default: "execve",
-        allowed: "execve or memfd (native takes a loader that this version lacks)",
-        help: "how A's program is reached; memfd: copied into memory before each exec",
+        allowed: "execve, memfd or native",
+        help: "how A's program is reached; memfd: copied into memory and executed there;\n                        native: its segments copied by the loader of this program",
     },
     set: |options, word| {
         options.a_via = via(word)?;
@@ -198,7 +200,7 @@ const B_VIA: OptionSpec<Options> = OptionSpec {
         short: "",
         value: "HOW",
         default: "execve",
-        allowed: "execve or memfd",
+        allowed: "execve, memfd or native",
         help: "how B's program is reached",
     },
     set: |options, word| {
@@ -211,6 +213,7 @@ fn via(word: Word) -> Result<Via, Refused> {
     match word {
         b"execve" => Ok(Via::Execve),
         b"memfd" => Ok(Via::Memfd),
+        b"native" => Ok(Via::Native),
         _ => Err(Refused),
     }
 }

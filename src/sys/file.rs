@@ -276,13 +276,23 @@ pub fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<u
 /// As open(2) and getdents64(2): `ENOENT` if it is gone.
 pub fn each_thread(pid: i32, take: &mut dyn FnMut(i32)) -> Result<(), Errno> {
     let folder = open_proc(Process::Id(pid), "task")?;
+    each_name(folder, &mut |name| {
+        // Others are `.` and `..`.
+        if let Some(id) = number(name) {
+            take(id);
+        }
+    })
+}
+
+/// Gives `take` each name in a folder, `.` and `..` among them.
+///
+/// # Errors
+/// As getdents64(2).
+pub fn each_name(folder: OwnedFd, take: &mut dyn FnMut(&[u8])) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); 2048];
     let mut entries = RawDir::new(folder, &mut space);
     while let Some(entry) = entries.next() {
-        // Others are `.` and `..`.
-        if let Some(id) = number(entry?.file_name().to_bytes()) {
-            take(id);
-        }
+        take(entry?.file_name().to_bytes());
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //!
 //! The child shares memory with its parent until then (CLONE_VM|CLONE_VFORK, clone(2)), so
 //! that no page table is copied and the cost does not depend on the size of this process.
-//! There is no shell and no helper between: the child does eleven system calls of a table
+//! There is no shell and no helper between: the child does some eleven system calls of a table
 //! and the last one is the exec. What it runs in is always the same: no environment, /dev/null
 //! on all three standard descriptors, default signals, a process group of its own.
 
@@ -15,6 +15,7 @@ use super::table::Table;
 use super::{Clock, Errno, Region, check};
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
+use heapless::Vec;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::fs::OFlags;
@@ -25,34 +26,40 @@ use rustix::io::{retry_on_intr, write};
 pub struct Program {
     /// Pointers to the words and a null, as execve(2) takes them.
     arguments: Table<*const c_char>,
-    /// Its bytes, if it is started from memory, and how many.
-    bytes: Option<(Region, usize)>,
+    source: Source,
 }
 
+/// What the kernel is handed.
+#[derive(Debug)]
+pub enum Source {
+    /// The path that is the first word.
+    Path,
+    /// A file in memory that is made before each exec, of so many bytes of these.
+    Memory(Region, usize),
+    /// This program itself, with the file as descriptor [`HANDED`].
+    Loader(OwnedFd),
+}
+
+/// The number of the descriptor that a loader finds its program at.
+pub const HANDED: &CStr = c"100";
+const HANDED_NUMBER: usize = 100;
+
 impl Program {
-    /// The program at the path that is the first of `words`; nothing is looked up.
+    /// A command line of `first` and `words`; nothing is looked up.
     ///
     /// # Errors
     /// `ENOMEM`.
-    pub fn new(words: &mut dyn ExactSizeIterator<Item = &'static CStr>) -> Result<Self, Errno> {
-        let mut arguments = Table::new(words.len() + 1)?;
-        let pointers = words.map(CStr::as_ptr);
+    pub fn new(
+        first: &[&'static CStr],
+        words: &mut dyn ExactSizeIterator<Item = &'static CStr>,
+        source: Source,
+    ) -> Result<Self, Errno> {
+        let mut arguments = Table::new(first.len() + words.len() + 1)?;
+        let pointers = first.iter().copied().chain(words).map(CStr::as_ptr);
         for pointer in pointers.chain(core::iter::once(null())) {
             arguments.push(pointer).map_err(|_| Errno::TOOBIG)?;
         }
-        Ok(Self {
-            arguments,
-            bytes: None,
-        })
-    }
-
-    /// The same from memory: before each exec a file in memory is made of `bytes`.
-    #[must_use]
-    pub fn from_memory(self, bytes: Region, len: usize) -> Self {
-        Self {
-            bytes: Some((bytes, len)),
-            ..self
-        }
+        Ok(Self { arguments, source })
     }
 }
 
@@ -101,18 +108,20 @@ pub fn exec(
     patience_ns: u64,
 ) -> Result<Execed, Errno> {
     let mut calls = calls(program, null);
-    let all_signals = Mask::block_all()?;
+    // The child begins with this program's handlers, and one of them could run in memory that
+    // both share.
+    let held = signal::hold()?;
     let start = clock.now_ns();
-    let image = match &mut program.bytes {
-        None => None,
-        Some((bytes, len)) => Some(in_memory(&bytes.bytes_mut()[..*len])?),
+    let image = match &mut program.source {
+        Source::Memory(bytes, len) => Some(in_memory(&bytes.bytes_mut()[..*len])?),
+        Source::Path | Source::Loader(_) => None,
     };
-    if let Some(file) = &image {
-        calls[LAST][1] = file.as_raw_fd().cast_unsigned() as usize;
+    if let (Some(file), Some(last)) = (&image, calls.last_mut()) {
+        last[1] = number(file);
     }
     let cloned = Running::clone(&calls);
     let executed = clock.now_ns();
-    drop(all_signals);
+    drop(held);
     let running = cloned?;
     let end = running.wait(patience_ns)?;
     let ended = clock.now_ns();
@@ -139,9 +148,8 @@ fn in_memory(mut bytes: &[u8]) -> Result<OwnedFd, Errno> {
     Ok(file)
 }
 
-/// The number of calls of a child, and the place of the exec among them.
-const CALLS: usize = 11;
-const LAST: usize = CALLS - 1;
+/// The calls of a child; the last is the exec.
+type Calls = Vec<Call, 12>;
 /// `sizeof(sigset_t)` of the kernel.
 const MASK_BYTES: usize = 8;
 const SIG_SETMASK: usize = 2;
@@ -150,11 +158,11 @@ static DEFAULT_ACTION: signal::Action = signal::DEFAULT;
 static NO_ENVIRONMENT: [usize; 1] = [0];
 
 /// What the child does between clone and exec.
-fn calls(program: &mut Program, null: &OwnedFd) -> [Call; CALLS] {
+fn calls(program: &mut Program, null: &OwnedFd) -> Calls {
     const PR_SET_PDEATHSIG: usize = 1;
     const SIGKILL: usize = 9;
     const AT_EMPTY_PATH: usize = 0x1000;
-    let null = null.as_raw_fd().cast_unsigned() as usize;
+    let null = number(null);
     let action = |signal| {
         let default = (&raw const DEFAULT_ACTION) as usize;
         [nr::RT_SIGACTION, signal, default, 0, MASK_BYTES, 0]
@@ -165,22 +173,8 @@ fn calls(program: &mut Program, null: &OwnedFd) -> [Call; CALLS] {
     let arguments = program.arguments.as_mut_slice();
     let path = arguments[0] as usize;
     let arguments = arguments.as_ptr() as usize;
-    let last = match &program.bytes {
-        None => [nr::EXECVE, path, arguments, environment, 0, 0],
-        // The descriptor is filled in once there is one.
-        Some(_) => {
-            let nothing = c"".as_ptr() as usize;
-            [
-                nr::EXECVEAT,
-                0,
-                nothing,
-                arguments,
-                environment,
-                AT_EMPTY_PATH,
-            ]
-        }
-    };
-    [
+    let text = |text: &'static CStr| text.as_ptr() as usize;
+    let mut calls = Calls::from([
         [nr::PRCTL, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0],
         [nr::SETPGID, 0, 0, 0, 0, 0],
         interrupt,
@@ -198,8 +192,29 @@ fn calls(program: &mut Program, null: &OwnedFd) -> [Call; CALLS] {
         [nr::DUP3, null, 0, 0, 0, 0],
         [nr::DUP3, null, 1, 0, 0, 0],
         [nr::DUP3, null, 2, 0, 0, 0],
-        last,
-    ]
+    ]);
+    let exec = |path| [nr::EXECVE, path, arguments, environment, 0, 0];
+    // There is room for both.
+    let _ = match &program.source {
+        Source::Path => calls.push(exec(path)),
+        // The descriptor is filled in once there is one.
+        Source::Memory(..) => calls.push([
+            nr::EXECVEAT,
+            0,
+            text(c""),
+            arguments,
+            environment,
+            AT_EMPTY_PATH,
+        ]),
+        Source::Loader(file) => calls
+            .push([nr::DUP3, number(file), HANDED_NUMBER, 0, 0, 0])
+            .and_then(|()| calls.push(exec(text(c"/proc/self/exe")))),
+    };
+    calls
+}
+
+fn number(file: &OwnedFd) -> usize {
+    file.as_raw_fd().cast_unsigned() as usize
 }
 
 /// Opens /dev/null for reading and writing. Its descriptor is above the standard ones.
@@ -219,7 +234,7 @@ struct Running {
 
 impl Running {
     /// Comes back once the exec is done.
-    fn clone(calls: &[Call; CALLS]) -> Result<Self, Errno> {
+    fn clone(calls: &Calls) -> Result<Self, Errno> {
         const CLONE_VM: usize = 0x100;
         const CLONE_PIDFD: usize = 0x1000;
         const CLONE_VFORK: usize = 0x4000;
@@ -289,41 +304,4 @@ impl Drop for Running {
             let _ = self.reap();
         }
     }
-}
-
-/// No signal is delivered while this lives: the child begins with its parent's handlers,
-/// and one of them could run in memory that both share.
-struct Mask(u64);
-
-impl Mask {
-    fn block_all() -> Result<Self, Errno> {
-        let mut before = 0;
-        set_mask(&u64::MAX, &raw mut before)?;
-        Ok(Self(before))
-    }
-}
-
-impl Drop for Mask {
-    fn drop(&mut self) {
-        let set = set_mask(&self.0, core::ptr::null_mut());
-        debug_assert_eq!(set, Ok(()));
-    }
-}
-
-fn set_mask(mask: &u64, before: *mut u64) -> Result<(), Errno> {
-    let (at, before) = (core::ptr::from_ref(mask) as usize, before as usize);
-    // SAFETY: SYSCALL; the kernel reads eight bytes at `mask`, and writes as many at
-    // `before` unless it is null.
-    let set = unsafe {
-        syscall6(
-            nr::RT_SIGPROCMASK,
-            SIG_SETMASK,
-            at,
-            before,
-            MASK_BYTES,
-            0,
-            0,
-        )
-    };
-    check(set).map(|_| ())
 }

@@ -105,7 +105,7 @@ impl Run<'_> {
             for index in 0..self.subjects.len() {
                 let path = self.subjects[index].path;
                 if let Some(Err(errno)) = self.exec(index) {
-                    return Err(Error::Program(path.to_bytes(), errno));
+                    return Err(Error::CannotRun(path.to_bytes(), errno));
                 }
             }
         }

@@ -2,13 +2,12 @@
 
 use crate::emit::Sink;
 use crate::emit::stream::{Preamble, StreamError};
-use crate::sys::errno;
-use crate::sys::file::{open, read_whole};
+use crate::sys::file::{each_name, open, read_whole};
+use crate::sys::{Errno, errno};
 use crate::text::Text;
-use core::mem::MaybeUninit;
-use rustix::fs::RawDir;
+use core::ffi::CStr;
 
-const FOLDER: &core::ffi::CStr = c"/proc/sys/fs/binfmt_misc";
+const FOLDER: &CStr = c"/proc/sys/fs/binfmt_misc";
 
 /// Names beyond these many bytes are only counted.
 const NAMES_BYTES: usize = 700;
@@ -45,15 +44,9 @@ pub(super) fn note<S: Sink>(preamble: &mut Preamble<S>) -> Result<(), StreamErro
     )
 }
 
-fn each_entry(take: &mut dyn FnMut(&[u8])) -> Result<(), crate::sys::Errno> {
-    let folder = open(FOLDER)?;
-    let mut buffer = [MaybeUninit::uninit(); 1024];
-    let mut entries = RawDir::new(folder, &mut buffer);
-    while let Some(entry) = entries.next() {
-        match entry?.file_name().to_bytes() {
-            b"." | b".." | b"register" | b"status" => {}
-            name => take(name),
-        }
-    }
-    Ok(())
+fn each_entry(take: &mut dyn FnMut(&[u8])) -> Result<(), Errno> {
+    each_name(open(FOLDER)?, &mut |name| match name {
+        b"." | b".." | b"register" | b"status" => {}
+        name => take(name),
+    })
 }

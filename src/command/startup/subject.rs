@@ -5,14 +5,14 @@ use crate::cli::startup::{ARMS_MAX, Arm, Options, Side, Via};
 use crate::emit::Sink;
 use crate::emit::stream::{Preamble, StreamError};
 use crate::error::Error;
-use crate::sys::file::{open, read_at};
-use crate::sys::spawn::Program;
+use crate::fixture::copied;
+use crate::sys::file::{open_any, read_at, regular_bytes};
+use crate::sys::spawn::{self, Program, Source};
 use crate::sys::{Errno, Region};
 use crate::text::Text;
 use core::ffi::CStr;
 use heapless::Vec;
-use rustix::fd::AsFd;
-use rustix::fs::FileType;
+use rustix::fd::{AsFd, OwnedFd};
 
 /// The arms in the order of the first round, before it is shuffled.
 pub(super) type Subjects = Vec<Subject, ARMS_MAX>;
@@ -105,22 +105,21 @@ impl Subject {
         name: Option<&str>,
     ) -> Result<Self, Error> {
         let path = word(arm, arm.first, argument);
-        let refused = |errno| Error::Program(path.to_bytes(), errno);
-        is_a_file(path).map_err(refused)?;
+        let refused = |errno| Error::CannotRun(path.to_bytes(), errno);
         let via = match arm.side {
             Side::A => options.a_via,
             Side::B => options.b_via,
             Side::Objects(_) | Side::Static => Via::Execve,
         };
         let words = &mut (arm.first..arm.end).map(|index| word(arm, index, argument));
-        let program = Program::new(words).map_err(Error::kernel("map memory for a program"))?;
-        let (dispatch, program) = match via {
-            Via::Execve => (dispatch(path).map_err(refused)?, program),
-            Via::Memfd => {
-                let (bytes, len) = contents(path).map_err(refused)?;
-                ("memfd", program.from_memory(bytes, len))
-            }
+        let (dispatch, source) = reach(path, via).map_err(refused)?;
+        let own = copied::own_words(spawn::HANDED);
+        let first = match via {
+            Via::Native => &own[..],
+            Via::Execve | Via::Memfd => &[],
         };
+        let program = Program::new(first, words, source);
+        let program = program.map_err(Error::kernel("map memory for a program"))?;
         Ok(Self {
             name: title(arm.side, name),
             dispatch,
@@ -147,13 +146,16 @@ fn title(side: Side, name: Option<&str>) -> Text {
     title
 }
 
-/// What exec says, but before it is opened: that of a pipe would wait for a writer.
-fn is_a_file(path: &CStr) -> Result<(), Errno> {
-    let mode = rustix::fs::stat(path)?.st_mode;
-    match FileType::from_raw_mode(mode) {
-        FileType::RegularFile => Ok(()),
-        _ => Err(Errno::ACCESS),
-    }
+/// What rows say of a way, and what the kernel is handed.
+fn reach(path: &CStr, via: Via) -> Result<(&'static str, Source), Errno> {
+    Ok(match via {
+        Via::Execve => (dispatch(path)?, Source::Path),
+        Via::Memfd => {
+            let (bytes, len) = contents(path)?;
+            ("memfd", Source::Memory(bytes, len))
+        }
+        Via::Native => ("native", Source::Loader(open_regular(path)?.0)),
+    })
 }
 
 /// `direct`, or `registered` for a file that no handler but binfmt_misc takes: neither a
@@ -167,16 +169,22 @@ fn dispatch(path: &CStr) -> Result<&'static str, Errno> {
         [183, 40]
     };
     let mut head = [0; 20];
-    let read = open(path).and_then(|file| read_at(file.as_fd(), &mut head, 0));
-    match read {
+    match open_regular(path) {
+        Ok((file, _)) => read_at(file.as_fd(), &mut head, 0)?,
         // What may be run and not be read: the exec tells.
         Err(Errno::ACCESS) => return Ok("direct"),
         Err(errno) => return Err(errno),
-        Ok(_) => {}
-    }
+    };
     let is_ours = head.starts_with(b"\x7fELF") && MACHINES.contains(&head[18]) && head[19] == 0;
     let is_direct = is_ours || head.starts_with(b"#!");
     Ok(if is_direct { "direct" } else { "registered" })
+}
+
+/// The file and its bytes; for what is none, what the exec would say.
+fn open_regular(path: &CStr) -> Result<(OwnedFd, u64), Errno> {
+    let file = open_any(path)?;
+    let bytes = regular_bytes(file.as_fd())?.ok_or(Errno::ACCESS)?;
+    Ok((file, bytes))
 }
 
 /// Most bytes of a program that is started from memory.
@@ -184,15 +192,12 @@ const PROGRAM_BYTES: u64 = 1 << 30;
 
 /// The whole file, and how long it is.
 fn contents(path: &CStr) -> Result<(Region, usize), Errno> {
-    let file = open(path)?;
-    let len = rustix::fs::fstat(&file)?.st_size.cast_unsigned();
-    if len == 0 {
-        return Err(Errno::NOEXEC);
-    }
-    let len = usize::try_from(len.min(PROGRAM_BYTES + 1)).map_err(|_| Errno::FBIG)?;
-    if len as u64 > PROGRAM_BYTES {
-        return Err(Errno::FBIG);
-    }
+    let (file, len) = open_regular(path)?;
+    let len = match len {
+        0 => return Err(Errno::NOEXEC),
+        1..=PROGRAM_BYTES => len as usize,
+        _ => return Err(Errno::FBIG),
+    };
     let mut bytes = Region::not_inherited(len)?;
     match read_at(file.as_fd(), &mut bytes.bytes_mut()[..len], 0)? {
         read if read == len => Ok((bytes, len)),
