@@ -322,3 +322,24 @@ impl Memory {
         Ok(grown.map(|(at, without)| at - without))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::env::Kernel;
+    use crate::text::Text;
+    use std::format;
+
+    #[test]
+    fn a_field_that_is_not_known_ends_the_run_and_is_named_with_the_kernel() {
+        let text = b"1000-2000 ---p 00000000 00:00 0   [rollup]\nPss_Moon: 4 kB\n";
+        let unknown = rollup::parse(text, &mut [None; FIELD_COUNT]).unwrap_err();
+        let error = Error::Rollup(unknown);
+        let mut line = Text::new();
+        error.describe(&mut line);
+        let kernel = Kernel::read();
+        let want = format!("Linux {} has unknown field Pss_Moon", kernel.release());
+        assert!(line.read().unwrap().contains(&want), "{line:?}");
+        assert_eq!(error.status(), 3);
+    }
+}
