@@ -61,6 +61,14 @@ pub fn open(path: &CStr) -> Result<OwnedFd, Errno> {
     open_as(path, OFlags::RDONLY | OFlags::CLOEXEC)
 }
 
+/// Opens a file for reading and writing, not to be inherited over exec.
+///
+/// # Errors
+/// As open(2).
+pub fn open_to_write_too(path: &CStr) -> Result<OwnedFd, Errno> {
+    open_as(path, OFlags::RDWR | OFlags::CLOEXEC)
+}
+
 /// Opens a file.
 ///
 /// # Errors
