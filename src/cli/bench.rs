@@ -241,10 +241,11 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             short: "",
             value: "WHICH",
             default: "none",
-            allowed: "none, all, half (every second MiB), alternate (every second page) or random",
+            allowed: "none, all, half (every second MiB), alternate (every second page), random, or \
+                      N: every second run of N pages",
             help: "pages that the child writes to, and so makes its own, before it is read",
         },
-        set: |options, word| put(&mut options.exclusive, choose(word, &Exclusive::NAMES)),
+        set: |options, word| put(&mut options.exclusive, exclusive(word)),
     },
     OptionSpec {
         word: OptionWord {
@@ -332,6 +333,13 @@ fn order(word: Word) -> Result<Order, Refused> {
 
 fn pages(word: Word) -> Result<Pages, Refused> {
     choose(word, &[("small", Pages::Small), ("thp", Pages::Thp)])
+}
+
+fn exclusive(word: Word) -> Result<Exclusive, Refused> {
+    choose(word, &Exclusive::NAMES).or_else(|Refused| {
+        let pages = value::number(word, 1, MB_MAX << 8)?;
+        Ok(Exclusive::Runs(pages as usize))
+    })
 }
 
 fn pin(word: Word) -> Result<Pin, Refused> {

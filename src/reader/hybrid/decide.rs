@@ -75,7 +75,7 @@ pub struct Rules {
 
 /// The default of [`Rules::pin_pages_min`]: a second call costs more than the second copy of
 /// so few pages (measured, see METHOD.md).
-pub const PIN_PAGES_MIN: usize = 8;
+pub const PIN_PAGES_MIN: usize = 3;
 
 /// By the pagemap entry alone.
 #[must_use]
