@@ -120,6 +120,14 @@ impl Drop for Child {
     }
 }
 
+/// Kills a process that is not a child of ours, but of one that has not reaped it.
+pub fn kill(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        // ESRCH: it has ended by itself.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
