@@ -120,7 +120,8 @@ impl Drop for Child {
     }
 }
 
-/// Kills a process that is not a child of ours, but of one that has not reaped it.
+/// Kills a process whose id nobody else can have got: a child of ours that we alone wait
+/// for, or a child of one that has not reaped it. kill(2).
 pub fn kill(pid: i32) {
     if let Some(pid) = Pid::from_raw(pid) {
         // ESRCH: it has ended by itself.
@@ -225,14 +226,6 @@ pub const READ_CALL: u64 = nr::READ as u64;
 #[must_use]
 pub fn own_id() -> i32 {
     getpid().as_raw_nonzero().get()
-}
-
-/// Kills a process that is ours: a child that nobody else waits for. kill(2).
-pub fn kill(pid: i32) {
-    if let Some(pid) = Pid::from_raw(pid) {
-        // ESRCH: it is gone.
-        let _ = kill_process(pid, Signal::KILL);
-    }
 }
 
 /// Sleeps until a signal ends this process.
