@@ -188,7 +188,6 @@ impl Child {
     }
 }
 
-/// Our own process id.
 /// Makes orphans among the descendants children of this process. prctl(2),
 /// PR_SET_CHILD_SUBREAPER.
 ///
@@ -222,7 +221,7 @@ pub fn join_group(group: i32) -> Result<(), Errno> {
 /// The number of read(2) on this CPU, as /proc/PID/syscall shows it.
 pub const READ_CALL: u64 = nr::READ as u64;
 
-/// This process's own id.
+/// This process's own id. getpid(2).
 #[must_use]
 pub fn own_id() -> i32 {
     getpid().as_raw_nonzero().get()
@@ -266,7 +265,7 @@ pub fn is_in_first_namespace() -> Result<bool, Errno> {
 pub fn proc_is_ours() -> bool {
     let mut buffer = [0; 32];
     let mut own = Text::new();
-    let own = own.signed(getpid().as_raw_nonzero().get().into()).read();
+    let own = own.signed(own_id().into()).read();
     let link = read_link(c"/proc/self", &mut buffer);
     link.is_ok_and(|link| own.map(str::as_bytes) == Ok(link))
 }
