@@ -187,6 +187,40 @@ fn more_processes_than_allowed() {
     assert_eq!(verdicts(&fits), [("elf", "invalid")]);
 }
 
+/// Without root the kernel's count of shared memory may be behind: by too much for a program
+/// of 40 KiB, by little enough for one of 5 MiB.
+#[test]
+fn what_shared_memory_cannot_tell_without_root() {
+    let _alone = alone();
+    let Some((mut nobody, _folder)) = command_as_nobody("sharing -q --n 1,8 --reps 1 -- cat")
+    else {
+        return;
+    };
+    let output = nobody.output().unwrap();
+    let (processes, fits) = both(&output, 3);
+    assert_eq!(statuses(&processes), BTreeSet::from(["ok"]));
+    let invalid = |row: &Row| row["verdict"] == "invalid" && !row["a_kb"].is_empty();
+    assert!(fits.rows.iter().all(invalid), "{:?}", verdicts(&fits));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        stderr.contains("only root can make the kernel count Shmem"),
+        "{stderr}"
+    );
+    let cpus = std::thread::available_parallelism().unwrap().get() as u64;
+    // 125 pages of 4 KiB a CPU, against 5 % of 5,184 KiB for each of 31 processes more.
+    if cpus * 500 * 20 > 5184 * 31 {
+        eprintln!("skipped: too many CPUs for the built-in subject without root");
+        return;
+    }
+    let Some((mut nobody, _folder)) = command_as_nobody("sharing -q --arm elf,memfd --n 1,8,32")
+    else {
+        return;
+    };
+    let (processes, fits) = both(&nobody.output().unwrap(), 0);
+    assert_eq!(statuses(&processes), BTreeSet::from(["ok"]));
+    assert_eq!(verdicts(&fits)[1], ("memfd", "copied-shmem"));
+}
+
 /// 11,328 KiB of segments, a stack and the vDSO fit into this address space; with the loader
 /// beside them they do not.
 #[test]

@@ -2,7 +2,7 @@
 
 use super::arch::{hypervisor_signature, nr, syscall6};
 use super::{Errno, check};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The architecture as `uname -m` spells it.
 pub const ARCH: &str = if cfg!(target_arch = "x86_64") {
@@ -36,6 +36,14 @@ pub fn pin(cpu: usize) -> Result<(), Errno> {
     let mut set = CpuSet::new();
     set.set(cpu);
     sched_setaffinity(None, &set)
+}
+
+/// How many CPUs this process and its children may run on. sched_getaffinity(2).
+///
+/// # Errors
+/// `EINVAL` on a machine with more CPUs than [`LIMIT`].
+pub fn usable() -> Result<u32, Errno> {
+    Ok(sched_getaffinity(None)?.count())
 }
 
 /// The hypervisor's own signature, e.g. `KVMKVMKVM`, where the CPU gives one.

@@ -51,6 +51,8 @@ impl Slot {
 pub(super) struct Together {
     /// Growth of the machine's Shmem, KiB.
     pub(super) shmem_grown_kb: Option<i64>,
+    /// Whether the kernel summed up its counters before it told.
+    pub(super) shmem_is_exact: bool,
     pub(super) bystanders: Option<u64>,
     /// The first field of smaps_rollup that is not known.
     pub(super) unknown: Option<RollupError>,
@@ -104,6 +106,7 @@ impl Batch<'_> {
         self.clean_up();
         if let Some(memory) = at_barrier {
             together.shmem_grown_kb = memory.shmem_over(&before)?;
+            together.shmem_is_exact = memory.is_exact && before.is_exact;
         }
         Ok(together)
     }
@@ -282,6 +285,7 @@ fn sweep(subjects: &Subjects, places: &Places, slots: &mut [Slot]) -> Option<Rol
 struct Memory {
     available_kb: u64,
     shmem_kb: u64,
+    is_exact: bool,
 }
 
 impl Memory {
@@ -289,7 +293,7 @@ impl Memory {
         // The kernel counts per CPU and sums up now and then; reading this file makes it do
         // so (vm.stat_refresh). Only root may.
         let mut buffer = [0; 8192];
-        let _ = read_whole(c"/proc/sys/vm/stat_refresh", &mut buffer);
+        let is_exact = read_whole(c"/proc/sys/vm/stat_refresh", &mut buffer).is_ok();
         let text = read_whole(c"/proc/meminfo", &mut buffer)
             .map_err(Error::kernel("read /proc/meminfo"))?;
         let field = |name| {
@@ -301,6 +305,7 @@ impl Memory {
         Ok(Self {
             available_kb: field(b"MemAvailable")?,
             shmem_kb: field(b"Shmem")?,
+            is_exact,
         })
     }
 

@@ -23,7 +23,7 @@ use crate::sys::auxv::Auxv;
 use crate::sys::exec::Words;
 use crate::sys::process::{adopt_orphans, proc_is_ours, reap_ended};
 use crate::sys::stdio::{Output, stderr, stdout};
-use crate::sys::{Clock, Region, Table};
+use crate::sys::{Clock, Region, Table, cpu};
 use crate::text::Text;
 use batch::{Batch, Slot};
 use chosen::Chosen;
@@ -77,11 +77,20 @@ pub fn run(
             kernel: kernel.release(),
         },
         is_alone: !reap_ended(),
+        lag_kb: lag_kb(auxv.page_bytes())?,
         environment: chosen::environment(),
         unknown: None,
     };
     let tallies = run.measure(&context, &arms(options))?;
     run.conclude(&context, &tallies)
+}
+
+/// Each CPU keeps up to 125 pages to itself before it adds them to the machine's count
+/// (`calculate_normal_threshold`, mm/vmstat.c).
+fn lag_kb(page_bytes: usize) -> Result<u64, Error> {
+    const PAGES_MAX: u64 = 125;
+    let cpus = cpu::usable().map_err(Error::kernel("ask which CPUs can be used"))?;
+    Ok(u64::from(cpus) * PAGES_MAX * page_bytes as u64 / 1024)
 }
 
 /// The arms to measure: `elf` among them.
@@ -192,6 +201,8 @@ struct Run<'r> {
     clock: Clock,
     common: Common<'r>,
     is_alone: bool,
+    /// How far the kernel's count of Shmem can be behind if it is not told to sum up.
+    lag_kb: u64,
     environment: Words<'static>,
     unknown: Option<RollupError>,
 }
@@ -260,6 +271,10 @@ impl Run<'_> {
         match self.unknown {
             Some(error) => Err(Error::Rollup(error)),
             None if is_valid => Ok(()),
+            None if tallies.iter().all(Tally::is_whole) => Err(Error::Invalid(
+                "only root can make the kernel count Shmem as exactly as so small a program needs; \
+                 larger --n help, too",
+            )),
             None => Err(Error::Invalid(
                 "not every process of every arm could be measured: see the status column",
             )),
@@ -297,7 +312,7 @@ impl Run<'_> {
         };
         let together = batch.run(slots)?;
         self.unknown = self.unknown.or(together.unknown);
-        tally.note_batch(&together);
+        tally.note_batch(&together, self.lag_kb);
         for (index, slot) in slots.iter().enumerate() {
             tally.note(slot, values);
             let place = (n, rep, index as u64 + 1);

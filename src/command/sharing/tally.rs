@@ -45,6 +45,8 @@ pub(super) struct Tally {
     pub(super) uss_min_kb: Option<u64>,
     shared_dirty_kb: Option<u64>,
     file_dirty_kb: Option<u64>,
+    /// How far the kernel's count of Shmem can be behind, KiB; 0 if it never was.
+    lag_kb: u64,
     /// Growth of Shmem in the batches of the number that is being measured, KiB.
     grown_kb: Vec<i64, REPS_MAX>,
     /// Their median by number.
@@ -69,6 +71,7 @@ impl Tally {
             uss_min_kb: None,
             shared_dirty_kb: None,
             file_dirty_kb: None,
+            lag_kb: 0,
             grown_kb: Vec::new(),
             growth: Vec::new(),
             bystanders: Some(0),
@@ -79,12 +82,15 @@ impl Tally {
         self.load_bytes.div_ceil(1024)
     }
 
-    pub(super) fn note_batch(&mut self, together: &Together) {
+    pub(super) fn note_batch(&mut self, together: &Together, lag_kb: u64) {
         // Some seen once are worth more than none seen for sure.
         let both = self.bystanders.zip(together.bystanders);
         let most = both.map(|(most, now)| most.max(now));
         let seen = |count: Option<u64>| count.filter(|count| *count > 0);
         self.bystanders = most.or(seen(self.bystanders)).or(seen(together.bystanders));
+        if together.shmem_grown_kb.is_some() && !together.shmem_is_exact {
+            self.lag_kb = lag_kb;
+        }
         // There is room for every repetition.
         self.grown_kb.extend(together.shmem_grown_kb);
     }
@@ -144,10 +150,21 @@ impl Tally {
         i64::try_from(milli).ok()
     }
 
+    /// Whether a count that is behind could be taken for 5 % of the file in each process.
+    pub(super) fn shmem_is_coarse(&self) -> bool {
+        let numbers = self.growth.iter().map(|point| point.n);
+        let most = numbers.clone().max().unwrap_or(0);
+        let apart = most - numbers.min().unwrap_or(0);
+        self.lag_kb.saturating_mul(20) > self.file_kb.saturating_mul(apart)
+    }
+
     /// How much Shmem grows with each process, thousandths of a KiB: the median slope of all
     /// pairs of numbers (Theil and Sen), which neither something else that grows at the same
     /// pace all the time nor a few bursts can move.
     fn shmem_milli(&self) -> Option<i64> {
+        if self.shmem_is_coarse() {
+            return None;
+        }
         let mut slopes = Vec::<i64, { LIST_MAX * (LIST_MAX - 1) / 2 }>::new();
         for (index, one) in self.growth.iter().enumerate() {
             for other in &self.growth[..index] {
@@ -220,17 +237,20 @@ mod tests {
             uss_min_kb: None,
             shared_dirty_kb: None,
             file_dirty_kb: None,
+            lag_kb: 0,
             grown_kb: Vec::new(),
             growth: Vec::new(),
             bystanders: Some(0),
         };
         for (n, batches) in grown {
             for kb in *batches {
-                tally.note_batch(&Together {
+                let together = Together {
                     shmem_grown_kb: Some(*kb),
+                    shmem_is_exact: true,
                     bystanders: Some(0),
                     unknown: None,
-                });
+                };
+                tally.note_batch(&together, 1000);
             }
             tally.note_medians(*n, Values::new(&mut []));
         }
@@ -259,6 +279,17 @@ mod tests {
             (32, &[1_908, 1_908, 1_908]),
         ]);
         assert_eq!(copies.shmem_milli(), Some(44_000));
+    }
+
+    #[test]
+    fn a_count_that_may_be_behind_tells_nothing_of_a_small_program() {
+        let mut small = tally(&[(1, &[44]), (32, &[1_408])]);
+        assert_eq!(small.shmem_milli(), Some(44_000));
+        small.lag_kb = 1000;
+        assert!(small.shmem_is_coarse());
+        assert_eq!(small.shmem_milli(), None);
+        small.file_kb = 5_184;
+        assert!(!small.shmem_is_coarse() && small.shmem_milli().is_some());
     }
 
     #[test]

@@ -113,6 +113,12 @@ fn remarks(
             );
         }
     }
+    if tally.shmem_is_coarse() {
+        text.add(
+            "    the kernel's count of Shmem can be behind by more than 5 % of this program for\n    \
+             each process; root makes it exact (vm.stat_refresh)\n",
+        );
+    }
     if let Some(Milli(r2)) = row.r2.filter(|r2| r2.0 < R2_LEAST) {
         text.add("    R2 is ").thousandths(r2);
         text.add(": this fit should not be used; PSS does not follow a + b/N\n");
