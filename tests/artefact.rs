@@ -35,8 +35,8 @@ fn the_elf_is_static_and_within_its_budget() {
     if cfg!(debug_assertions) {
         eprintln!("skipped: the budget is for release builds");
     } else {
-        // 96 KiB hold `bench`; `/init`, `selftest`, `probe` and `survey` come on top.
-        assert!(bytes.len() <= 160 << 10, "{} bytes", bytes.len());
+        // 96 KiB hold `bench`; eight more commands, `/init`, a loader and help come on top.
+        assert!(bytes.len() <= 384 << 10, "{} bytes", bytes.len());
     }
 }
 

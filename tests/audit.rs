@@ -4,8 +4,8 @@
 mod common;
 
 use common::{
-    BINARY, Row, Stream, command, command_as_nobody, is_root, number, run, stdout, vmread_splits,
-    whole_stream,
+    BINARY, Row, Stream, command, command_as_nobody, field, is_root, number, run, stdout,
+    vmread_splits, whole_stream,
 };
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -284,6 +284,15 @@ print("ready", flush=True)
 sys.stdin.read()
 "#;
 
+/// What the tool may use, however large the process is that it looks at.
+const SMALL_KIB: u64 = 6 << 10;
+
+/// The most memory that the tool has had.
+fn most_kib(tool: &Child) -> u64 {
+    let mut words = field(&format!("/proc/{}/status", tool.id()), "VmHWM:");
+    words.next().unwrap().parse().unwrap()
+}
+
 fn slow(pid: u32, more: &str) -> Child {
     command(&format!("audit -q --block 16 {more} {pid}"))
         .stdout(Stdio::piped())
@@ -296,7 +305,12 @@ fn slow(pid: u32, more: &str) -> Child {
 fn a_process_that_ends_midway_leaves_rows_and_status_1() {
     let target = Target::new(LARGE);
     let audit = slow(target.pid(), "--method proc,vmread --warm 1");
-    sleep(Duration::from_millis(500));
+    let io = format!("/proc/{}/io", audit.id());
+    until("it reads", || {
+        let calls = field(&io, "syscr:").next();
+        calls.is_some_and(|calls| calls.parse::<u64>().unwrap() > 50_000)
+    });
+    assert!(most_kib(&audit) < SMALL_KIB);
     drop(target);
     let output = audit.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -436,6 +450,7 @@ fn a_survey_of_a_process_that_ends_midway_says_so() {
     let mut first = [0; 4096];
     let output = survey.stdout.as_mut().unwrap();
     output.read_exact(&mut first).unwrap();
+    assert!(most_kib(&survey) < SMALL_KIB);
     drop(target);
     let mut text = String::new();
     survey

@@ -227,6 +227,27 @@ fn huge_pages_are_proved_or_the_case_is_skipped() {
     }
 }
 
+/// Bit 56 of a huge page says the same of each of its parts.
+#[test]
+fn hybrid_splits_no_huge_page() {
+    let output = run(
+        "bench --pages thp --mb 8 --repeats 1 --warm 1 --block 1M -q --layout contiguous \
+         --method hybrid",
+    );
+    let stream = String::from_utf8(output.stdout).unwrap();
+    if stream.is_empty() {
+        eprintln!("skipped: a kernel without huge pages");
+        return;
+    }
+    for row in whole_stream(&stream).rows {
+        if row["status"] == "ok" {
+            assert_eq!(row["split_pages"], "0", "{row:?}");
+            assert!(number(&row, "reader_minflt_cold").unwrap() <= 8, "{row:?}");
+            assert!(number(&row, "tracked_pages").unwrap() > 0);
+        }
+    }
+}
+
 #[test]
 fn thousands_of_vmas_work_up_to_the_kernels_limit_and_then_it_is_named() {
     let limit: u64 = fs::read_to_string("/proc/sys/vm/max_map_count")

@@ -44,9 +44,10 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             faulted in and swapped in. RSS, PSS, private memory and faults are taken\n\
             before and after. One CSV row a pass goes to stdout.\n\
             This CHANGES the process's memory where the reader does: vmread copies what\n\
-            fork shared, and all but hybrid bring in what was absent or swapped out. What one reader has split, the next finds split: for a fair\n\
-            comparison give each a fresh process, or put the harmless ones first.\n\
-            Memory of devices and of userfaultfd is left out.\n\n\
+            fork shared; proc, vmread and ptrace bring in what was absent or swapped out.\n\
+            What one reader has split, the next finds split: for a fair comparison give\n\
+            each a fresh process, or put the harmless ones first.\n\
+            Memory of devices, of userfaultfd, and reserves never touched are left out.\n\n\
             Needs the same user and a dumpable process, as Yama allows it, or\n\
             CAP_SYS_PTRACE.\n",
     operand: Some(Operand {

@@ -312,6 +312,12 @@ pub fn parse(
             let is_end = |word: &Word| *word == b"--";
             let end = (2..).map_while(word).position(|word| is_end(&word));
             asked.sharing.program = end.map(|end| 2 + end + 1);
+            let program = asked.sharing.program.map(|at| word(at).unwrap_or_default());
+            note(
+                &mut asked.effective,
+                "--program",
+                program.unwrap_or(b"built-in"),
+            );
             let words = &mut words.take_while(|word| !is_end(word));
             options(
                 &sharing::SPEC,

@@ -35,7 +35,7 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             that came or the errno, and the frames, RSS, PSS and faults that changed. Rows of\n\
             method none read nothing; if they show a change, nothing here can be trusted\n\
             (status 3). What this machine, as it is, does not have is a row that is skipped,\n\
-            with the reason, and no failure. A read that does not return is killed after 3 s.\n\
+            with the reason, and no failure. A read that does not return is killed.\n\
             \n\
             Nothing on the machine is changed unless --setup is given, or this is run by\n\
             cowitness as the first process of a machine.\n",

@@ -24,8 +24,9 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
     purpose: "predict, per VMA of a live process, what each reader would split; reads nothing",
     about: "Looks at maps and pagemap of a process, never at its memory: per VMA and in total,\n\
             which pages are its own, shared by fork, of files, swapped out or absent, and so\n\
-            how many pages proc and vmread would split, and what memory that would take.\n\
-            Whether they split at all on this kernel is tried on a child of its own first.\n\
+            how many pages proc, vmread and hybrid would split, what memory that would take,\n\
+            and which reader to take. Whether they split at all on this kernel is tried on\n\
+            a child of its own.\n\
             One CSV row a VMA goes to stdout, the last is the total. A process that runs on\n\
             changes meanwhile: stop it (kill -STOP) for figures that hold.\n\n\
             Needs the same user and a dumpable process, or CAP_SYS_PTRACE.\n",

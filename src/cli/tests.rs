@@ -151,4 +151,28 @@ fn tables_fit() {
     check(&env::SPEC);
     check(&startup::AB);
     check(&startup::SLOPE);
+    check(&sharing::SPEC);
+}
+
+#[test]
+fn a_program_stands_behind_two_dashes_with_its_own_options() {
+    let sharing = |line| match request(line) {
+        Ok((Request::Run(Topic::Sharing), asked)) => asked,
+        other => panic!("{line}: {other:?}"),
+    };
+    let effective = |asked: &Asked| {
+        let mut all = asked.effective.iter();
+        all.find(|(name, _)| *name == "--program").unwrap().1
+    };
+    let asked = sharing("sharing --n 1,2 -- python3 -c x --n 9 -- --help");
+    assert_eq!(asked.sharing.program, Some(5));
+    assert_eq!(asked.sharing.n[..], [1, 2]);
+    assert_eq!(effective(&asked), b"python3");
+    let asked = sharing("sharing");
+    assert_eq!(asked.sharing.program, None);
+    assert_eq!(effective(&asked), b"built-in");
+    let arms: Vec<&str> = asked.sharing.arms.iter().map(sharing::Arm::name).collect();
+    assert_eq!(arms, ["elf", "native", "memfd"]);
+    assert_eq!(asked.sharing.n[..], [1, 2, 4, 8, 16, 32]);
+    assert_eq!((asked.sharing.reps, asked.sharing.settle_s), (3, 30));
 }

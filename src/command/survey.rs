@@ -75,6 +75,8 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     });
     // Of a process that has ended, maps just ends, too.
     let state = match survey.counter.is_alive() {
+        // There was none from the start.
+        _ if before.vmas == 0 => State::Steady,
         Err(_) => State::Gone,
         Ok(()) => {
             walked?;

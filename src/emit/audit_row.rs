@@ -79,7 +79,7 @@ record! {
         vmas: Option<u64>,
         /// VMAs of the process, readable or not.
         vma_change: Option<i64>,
-        /// Bytes of these VMAs.
+        /// Bytes of these VMAs, but for those left out.
         readable_bytes: Option<u64>,
         /// Of these, bytes that did not come.
         unread_bytes: Option<u64>,
@@ -87,7 +87,8 @@ record! {
         unread_runs: Option<u64>,
         /// What the first of them gave, by name.
         errno: &'a str,
-        /// Bytes of readable VMAs that are not to be read: of devices, of userfaultfd.
+        /// Bytes of readable VMAs that are not read: of devices, of userfaultfd, of reserves
+        /// that were never touched.
         left_out_bytes: Option<u64>,
         /// How the pass ended.
         status: Status<'a>,

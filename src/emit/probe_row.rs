@@ -16,7 +16,7 @@ pub mod reason {
     pub const NEEDS_PRIVILEGE: &str = "needs-privilege";
     /// This kernel does not show what would prove the state.
     pub const CANNOT_BE_PROVED: &str = "cannot-be-proved";
-    /// The read had not returned after 3 s, and was killed.
+    /// The read was asleep for a second, or had not returned after a minute, and was killed.
     pub const BLOCKED: &str = "blocked";
     /// `kcore`: the page is not in memory.
     pub const NOT_PRESENT: &str = "page-not-present";

@@ -87,7 +87,7 @@ impl Fate {
 pub struct Tally {
     /// VMAs that were read.
     pub vmas: u64,
-    /// Their bytes.
+    /// Their bytes, but for those left out.
     pub readable: u64,
     /// Bytes that came.
     pub bytes: u64,
@@ -97,7 +97,7 @@ pub struct Tally {
     pub unread_runs: u64,
     /// What the first of them gave; [`Errno::NODATA`]: it was left alone, or nothing came.
     pub errno: Option<Errno>,
-    /// Bytes of readable VMAs that nobody should read.
+    /// Bytes of readable VMAs that nobody should read, or that are a mere reserve.
     pub left_out: u64,
     /// Between the clock readings around the reader's calls.
     pub ns: u64,
@@ -160,7 +160,9 @@ impl Auditor {
         Ok(self.counter.count(start, end)?)
     }
 
-    /// Reads a VMA in windows; `seen` is told of each how many bytes it has.
+    /// Reads a VMA in windows; `seen` is told of each how many bytes it has. `is_zeros`: what is
+    /// absent of it was never written. Then windows of nothing else are left out: to read a
+    /// reserve of terabytes would take as long, and make the process's page tables as large.
     ///
     /// # Errors
     /// See [`Ended`]; `tally` holds what was done until then.
@@ -168,6 +170,7 @@ impl Auditor {
         &mut self,
         reader: &mut dyn Reader,
         (start, end): (u64, u64),
+        is_zeros: bool,
         tally: &mut Tally,
         seen: &mut dyn FnMut(u64),
     ) -> Result<(), Ended> {
@@ -176,7 +179,7 @@ impl Auditor {
         let mut at = start;
         while at < end {
             let next = (at - at % window + window).min(end);
-            self.window(reader, at, next, tally)?;
+            self.window(reader, (at, next), is_zeros, tally)?;
             seen(next - at);
             at = next;
         }
@@ -186,12 +189,17 @@ impl Auditor {
     fn window(
         &mut self,
         reader: &mut dyn Reader,
-        start: u64,
-        end: u64,
+        (start, end): (u64, u64),
+        is_zeros: bool,
         tally: &mut Tally,
     ) -> Result<(), Ended> {
         let pagemap = &self.counter.pagemap;
         let before = pagemap.look(start, end, &mut self.before)?;
+        if is_zeros && before.len() as u64 == CHUNK_PAGES && before.iter().all(is_nothing) {
+            tally.left_out += end - start;
+            return Ok(());
+        }
+        tally.readable += end - start;
         let mut calls = Calls {
             clock: self.clock,
             block_bytes: self.block_bytes,
@@ -207,6 +215,12 @@ impl Auditor {
         }
         ended
     }
+}
+
+/// Neither present nor swapped out, guarded or the like.
+fn is_nothing(word: &u64) -> bool {
+    let entry = Entry(*word);
+    !entry.present() && !entry.swapped()
 }
 
 /// The reader's calls for one window.
@@ -463,6 +477,7 @@ mod tests {
             .read(
                 &mut reader,
                 (start, start + 8 * PAGE as u64),
+                true,
                 &mut tally,
                 &mut |bytes| {
                     windows += bytes;
@@ -472,5 +487,31 @@ mod tests {
         assert_eq!((tally.bytes, tally.unread, windows), (32768, 0, 32768));
         assert_eq!(tally.fate, Fate::default());
         assert_eq!(auditor.count(start, start + 4096).unwrap().exclusive, 1);
+    }
+
+    /// Five windows of address space, of which one page was written.
+    #[test]
+    fn a_mere_reserve_is_left_out() {
+        const PAGE: u64 = 4096;
+        const WINDOW: u64 = CHUNK_PAGES * PAGE;
+        let pid = std::process::id().cast_signed();
+        let mut region = Region::new(5 * WINDOW as usize).unwrap();
+        region.small_pages();
+        let first = (region.address() as u64).next_multiple_of(WINDOW);
+        let page = first + WINDOW + 7 * PAGE - region.address() as u64;
+        region.bytes_mut()[page as usize] = 1;
+        let read = |is_zeros| {
+            let counter = Counter::open(pid, PAGE as usize).unwrap();
+            let clock = Clock::system_call();
+            let mut auditor = Auditor::new(clock, counter, 1 << 20, 1 << 20, 4096).unwrap();
+            let mut reader = crate::reader::ProcMem::open(pid).unwrap();
+            let mut tally = Tally::default();
+            let range = (first, first + 4 * WINDOW);
+            let read = auditor.read(&mut reader, range, is_zeros, &mut tally, &mut |_| ());
+            assert_eq!(read, Ok(()));
+            (tally.bytes, tally.readable, tally.left_out)
+        };
+        assert_eq!(read(true), (WINDOW, WINDOW, 3 * WINDOW));
+        assert_eq!(read(false), (4 * WINDOW, 4 * WINDOW, 0));
     }
 }

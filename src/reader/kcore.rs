@@ -4,8 +4,11 @@
 //!
 //! Source: fs/proc/kcore.c. A program header of RAM has the physical address in `p_paddr`,
 //! those of other areas have -1 there (since 4.19). Pages that are offline or poisoned read as
-//! zeros. On aarch64 some pages read as zeros although they hold something
-//! (Debian's 6.12 and 7.2, emulated; the cause is not known), so it is not used there.
+//! zeros.
+//!
+//! The kernel's text is an area of its own with physical addresses, too, which overlaps RAM; what
+//! was unmapped of it after booting reads as zeros there (aarch64, `free_initmem` of
+//! arch/arm64/mm/init.c), although its frames serve as memory by then. So the larger area counts.
 
 use super::{BlockReader, Target};
 use crate::proc::pagemap::{ENTRY_BYTES, Entry, file_offset};
@@ -49,11 +52,9 @@ impl Kcore {
     ///
     /// # Errors
     /// `ENOSYS`: the kernel has no /proc/kcore, or one without physical addresses, or one
-    /// that does not give the bytes of a page of our own, or it is aarch64's; `EPERM`: no CAP_SYS_RAWIO, or lockdown, or frame numbers are hidden (CAP_SYS_ADMIN); pagemap's.
+    /// that does not give the bytes of a page of our own; `EPERM`: no CAP_SYS_RAWIO, or
+    /// lockdown, or frame numbers are hidden (CAP_SYS_ADMIN); pagemap's.
     pub fn open(target: &Target<'_>) -> Result<Self, Errno> {
-        if cfg!(target_arch = "aarch64") {
-            return Err(Errno::NOSYS);
-        }
         let file = open(c"/proc/kcore").map_err(|errno| match errno {
             Errno::NOENT => Errno::NOSYS,
             other => other,
@@ -114,11 +115,7 @@ impl Kcore {
 
     /// Copies out of frames that follow each other in physical memory.
     fn copy(&self, physical: u64, bytes: &mut [u8]) -> Result<usize, Errno> {
-        let area = self
-            .areas
-            .iter()
-            .find(|area| (area.physical..area.physical + area.bytes).contains(&physical));
-        let area = area.ok_or(Errno::NXIO)?;
+        let area = place(&self.areas, physical).ok_or(Errno::NXIO)?;
         let within = physical - area.physical;
         let count = bytes.len().min((area.bytes - within) as usize);
         pread_once(&self.file, &mut bytes[..count], area.offset + within)
@@ -176,6 +173,15 @@ impl Kcore {
     }
 }
 
+/// The area to read a physical address from: of several, the largest, which is RAM.
+fn place(areas: &[Area], physical: u64) -> Option<&Area> {
+    let has = |area: &&Area| {
+        let within = physical.checked_sub(area.physical);
+        within.is_some_and(|within| within < area.bytes)
+    };
+    areas.iter().filter(has).max_by_key(|area| area.bytes)
+}
+
 /// The areas of physical memory in the file's program headers (elf(5)).
 fn areas(file: &OwnedFd) -> Result<Vec<Area, AREAS>, Errno> {
     let mut header = [0; 64];
@@ -220,6 +226,22 @@ fn half(bytes: &[u8], at: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_within_the_kernels_text_is_read_as_memory() {
+        let area = |physical, bytes, offset| Area {
+            physical,
+            bytes,
+            offset,
+        };
+        let (text, ram) = (area(0x3000, 0x1000, 1), area(0x1000, 0x8000, 2));
+        let areas = [text, ram];
+        assert_eq!(place(&areas, 0x3800), Some(&ram));
+        assert_eq!(place(&areas, 0x1000), Some(&ram));
+        assert_eq!(place(&areas, 0x8fff), Some(&ram));
+        assert_eq!(place(&areas, 0x9000), None);
+        assert_eq!(place(&areas, 0xfff), None);
+    }
 
     /// As `readelf -lW /proc/kcore` shows them: text without a place in memory, then RAM.
     #[test]

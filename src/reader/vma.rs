@@ -23,7 +23,7 @@ pub struct Vma {
     pub perms: Perms,
     /// Whether it maps a file, one without a name included (memfd, shared anonymous memory).
     pub has_file: bool,
-    /// Whether it is the kernel's own: `[vdso]`, `[vvar]`.
+    /// Whether it is the kernel's own: `[vdso]`, `[vvar]`, `[uprobes]`.
     pub is_special: bool,
     /// Whether a process may serve its faults (userfaultfd), as far as was asked; unknown is
     /// true.
@@ -37,8 +37,9 @@ impl Vma {
             end: line.end,
             offset: line.offset,
             perms: line.perms,
-            has_file: line.inode != 0,
-            is_special: line.name.starts_with(b"[v"),
+            // The first System V segment has inode 0; shared memory always has a file.
+            has_file: line.inode != 0 || line.device != (0, 0) || line.perms.shared,
+            is_special: is_special(line.name),
             is_served: true,
         }
     }
@@ -145,6 +146,12 @@ impl Vmas {
     }
 }
 
+/// Whether a name in brackets is that of anything but plain anonymous memory.
+fn is_special(name: &[u8]) -> bool {
+    const PLAIN: [&[u8]; 3] = [b"[heap]", b"[stack", b"[anon"];
+    name.starts_with(b"[") && !PLAIN.iter().any(|plain| name.starts_with(plain))
+}
+
 /// Whether a VMA's flags (proc_pid_smaps(5)) name userfaultfd: missing pages, write protection,
 /// minor faults.
 fn is_served(flags: &[u8]) -> bool {
@@ -162,6 +169,39 @@ mod tests {
         assert!(is_served(b" rd uw "));
         assert!(!is_served(b" rd wr mr mw me ac sd "));
         assert!(!is_served(b""));
+    }
+
+    #[test]
+    fn what_has_a_file_and_what_is_the_kernels_is_told_by_the_line() {
+        let cases: [(&[u8], bool, bool); 7] = [
+            (b"1000-2000 rw-p 00000000 00:00 0 ", false, false),
+            (b"1000-2000 rw-p 00000000 00:00 0   [heap]", false, false),
+            (
+                b"1000-2000 rw-p 00000000 00:00 0   [anon:arena]",
+                false,
+                false,
+            ),
+            (
+                b"1000-2000 r--p 00000000 00:00 0   [vvar_vclock]",
+                false,
+                true,
+            ),
+            (
+                b"1000-2000 rw-s 00000000 00:01 0   /SYSV00000000 (deleted)",
+                true,
+                false,
+            ),
+            (b"1000-2000 rw-s 00000000 00:00 0   ", true, false),
+            (b"1000-2000 r--p 00000000 fe:00 5   /tmp/[v", true, false),
+        ];
+        for (line, has_file, special) in cases {
+            let vma = Vma::of(&MapsLine::parse(line).unwrap());
+            assert_eq!(
+                (vma.has_file, vma.is_special),
+                (has_file, special),
+                "{vma:?}"
+            );
+        }
     }
 
     #[test]

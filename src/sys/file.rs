@@ -131,6 +131,14 @@ pub fn take_inherited(number: i32) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
+/// Opens a file for reading and writing, not to be inherited over exec.
+///
+/// # Errors
+/// As open(2).
+pub fn open_to_write_too(path: &CStr) -> Result<OwnedFd, Errno> {
+    open_as(path, OFlags::RDWR | OFlags::CLOEXEC)
+}
+
 /// Opens a file, or makes it for its owner alone, as the flags say.
 ///
 /// # Errors

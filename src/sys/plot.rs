@@ -250,6 +250,23 @@ unsafe fn mmap(
     check(unsafe { syscall6(nr::MMAP, at, len, access as usize, flags as usize, file, 0) })
 }
 
+/// Writes one byte of each page of this process's own stack between two addresses of it, with
+/// the value that it has: after a fork the pages are its own again.
+///
+/// # Panics
+/// If they are more than 1 MiB apart: that is no part of this stack that is in use.
+pub fn rewrite_own(from: &[u8], to: RemoteAddr) {
+    const PAGE_LEAST: usize = 4096;
+    let (from, to) = (from.as_ptr().addr(), to.0 as usize);
+    assert!(to.saturating_sub(from) <= 1 << 20);
+    for at in (from..to).step_by(PAGE_LEAST) {
+        let at = at as *mut u8;
+        // SAFETY: SINGLE, so nobody writes in between, and nothing changes: the byte is written
+        // as it was read. Addresses of live frames lie between two arrays of live frames.
+        unsafe { at.write_volatile(at.read_volatile()) };
+    }
+}
+
 /// A file that the kernel itself does not map. memfd_secret(2), since Linux 5.14.
 ///
 /// # Errors

@@ -120,6 +120,15 @@ impl Drop for Child {
     }
 }
 
+/// Kills a process whose id nobody else can have got: a child of ours that we alone wait
+/// for, or a child of one that has not reaped it. kill(2).
+pub fn kill(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        // ESRCH: it has ended by itself.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -179,7 +188,6 @@ impl Child {
     }
 }
 
-/// Our own process id.
 /// Makes orphans among the descendants children of this process. prctl(2),
 /// PR_SET_CHILD_SUBREAPER.
 ///
@@ -213,18 +221,10 @@ pub fn join_group(group: i32) -> Result<(), Errno> {
 /// The number of read(2) on this CPU, as /proc/PID/syscall shows it.
 pub const READ_CALL: u64 = nr::READ as u64;
 
-/// This process's own id.
+/// This process's own id. getpid(2).
 #[must_use]
 pub fn own_id() -> i32 {
     getpid().as_raw_nonzero().get()
-}
-
-/// Kills a process that is ours: a child that nobody else waits for. kill(2).
-pub fn kill(pid: i32) {
-    if let Some(pid) = Pid::from_raw(pid) {
-        // ESRCH: it is gone.
-        let _ = kill_process(pid, Signal::KILL);
-    }
 }
 
 /// Sleeps until a signal ends this process.
@@ -265,7 +265,7 @@ pub fn is_in_first_namespace() -> Result<bool, Errno> {
 pub fn proc_is_ours() -> bool {
     let mut buffer = [0; 32];
     let mut own = Text::new();
-    let own = own.signed(getpid().as_raw_nonzero().get().into()).read();
+    let own = own.signed(own_id().into()).read();
     let link = read_link(c"/proc/self", &mut buffer);
     link.is_ok_and(|link| own.map(str::as_bytes) == Ok(link))
 }

@@ -90,15 +90,6 @@ pub fn install() -> Result<(), Errno> {
         .try_for_each(|(signal, handler)| set(signal, handler))
 }
 
-/// Sleeps for so many milliseconds, or until a signal comes.
-pub fn sleep_ms(milliseconds: u32) {
-    let time = rustix::event::Timespec {
-        tv_sec: 0,
-        tv_nsec: i64::from(milliseconds) * 1_000_000,
-    };
-    let _ = rustix::event::poll(&mut [], Some(&time));
-}
-
 extern "C" fn unreadable(_signal: i32) {
     doomed::remove();
     let _ = stdio::stderr().write_all(

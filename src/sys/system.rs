@@ -8,7 +8,7 @@ use core::ptr::null;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, MemfdFlags, Mode, mkdirat};
 use rustix::io::retry_on_intr;
-use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::stdio::dup2_stderr;
 use rustix::system::RebootCommand;
 
@@ -23,6 +23,26 @@ pub fn mount(kind: &CStr, target: &CStr) -> Result<(), Errno> {
     // EEXIST is what is hoped for; whatever else fails, mount tells.
     let _ = mkdirat(CWD, target, Mode::from_raw_mode(0o755));
     rustix::mount::mount(kind, target, kind, MountFlags::empty(), None)
+}
+
+/// Gives this process mounts of its own, which nobody else sees. unshare(2), mount(2).
+///
+/// # Errors
+/// `EPERM`.
+pub fn own_mounts() -> Result<(), Errno> {
+    const CLONE_NEWNS: usize = 0x2_0000;
+    // SAFETY: SYSCALL; only a number.
+    check(unsafe { syscall6(nr::UNSHARE, CLONE_NEWNS, 0, 0, 0, 0, 0) })?;
+    let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    rustix::mount::mount_change(c"/", flags)
+}
+
+/// Mounts a file system with options over what is at `target`. mount(2).
+///
+/// # Errors
+/// `ENODEV` (this kernel has no such file system), `EPERM`, `EINVAL`.
+pub fn mount_over(kind: &CStr, target: &CStr, options: &CStr) -> Result<(), Errno> {
+    rustix::mount::mount(kind, target, kind, MountFlags::empty(), Some(options))
 }
 
 /// Takes away what [`mount`] has mounted. umount2(2).

@@ -7,7 +7,7 @@ use super::many::{ROWS_MAX, cut, grouped, losses};
 use crate::figures;
 use crate::runs::Run;
 use crate::runs::others::{Exec, Starts};
-use cowitness::stats::{PairedRatio, Summary};
+use cowitness::stats::{PairedDifference, Summary};
 use slope::Slope;
 use std::collections::HashMap;
 
@@ -221,26 +221,18 @@ impl Found {
     /// `None` without a pair.
     fn of(base: &HashMap<u64, u64>, times: impl Iterator<Item = (u64, u64)>) -> Option<Self> {
         // As `startup ab` has them, a minus the arm, so that both round alike; turned at the end.
-        let pair = |(round, ns): (u64, u64)| Some(i128::from(*base.get(&round)?) - i128::from(ns));
-        let differences: Vec<i128> = times.filter_map(pair).collect();
-        let least = *differences.iter().min()?;
-        // The core library's interval is of ratios in parts per million: over one million they
-        // are the numbers themselves. Order statistics do not mind what is added to all.
-        let shift = |one: &i128| u64::try_from(one - least).ok();
-        let shifted = differences
-            .iter()
-            .map(shift)
-            .collect::<Option<Vec<u64>>>()?;
-        let millions = vec![1_000_000; shifted.len()];
-        let mut scratch = vec![0; shifted.len()];
-        let found = PairedRatio::new(&shifted, &millions, &mut scratch).ok()?;
-        let turned = |ppm: u64| -(i128::from(ppm) + least);
+        // The core library takes no times of centuries.
+        let is_time = |(a, b): &(u64, u64)| a.max(b).leading_zeros() > 0;
+        let pairs = times.filter_map(|(round, ns)| Some((*base.get(&round)?, ns)));
+        let pairs: Vec<(u64, u64)> = pairs.filter(is_time).collect();
+        let mut scratch = vec![0; pairs.len()];
+        let found = PairedDifference::new(&mut pairs.into_iter(), &mut scratch)?;
+        let turned = |ns: i64| -i128::from(ns);
+        let interval = found.interval;
         Some(Self {
             pairs: found.n,
-            median: turned(found.median_ppm),
-            interval: found
-                .interval
-                .map(|ends| [ends.high_ppm, ends.low_ppm].map(turned)),
+            median: turned(found.median),
+            interval: interval.map(|ends| [ends.high, ends.low].map(turned)),
         })
     }
 

@@ -73,7 +73,7 @@ pub fn difference<'n>(first: &'n [Note], second: &'n [Note]) -> Option<Differenc
 pub fn same_environment(first: &[Note], second: &[Note]) -> bool {
     // The size of pages is the machine's, by its rows or by this note.
     let beside = ["command", "clock", "page_bytes", "binfmt_misc"];
-    let words = ["option_", ARM];
+    let words = ["option_", "target_", ARM];
     let asked = |key: &str| beside.contains(&key) || words.iter().any(|word| key.starts_with(word));
     differences(first, second).all(|found| asked(found.key))
 }

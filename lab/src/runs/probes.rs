@@ -1,6 +1,6 @@
 //! What `probe` found, owned: one cell a question, every different answer to it.
 
-use cowitness::emit::probe_row::ProbeRow;
+use cowitness::emit::probe_row::{ProbeRow, reason};
 use cowitness::emit::record::Status;
 
 /// The method of the rows that read nothing.
@@ -57,11 +57,11 @@ pub enum Gave {
 /// Reasons of rows without a read that are the reader's own answer: it gives nothing there, as
 /// it would on any machine. All others say that the question could not be asked here.
 const ANSWERS: [&str; 5] = [
-    "blocked",
-    "left-unread",
-    "page-not-present",
-    "no-file-behind-it",
-    "page-is-not-the-files",
+    reason::BLOCKED,
+    reason::LEFT_UNREAD,
+    reason::NOT_PRESENT,
+    reason::NO_FILE,
+    reason::NOT_THE_FILES,
 ];
 
 /// A side effect that a row can tell of.

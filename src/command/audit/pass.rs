@@ -136,8 +136,8 @@ impl Run<'_> {
                 return Ok(());
             }
             tally.vmas += 1;
-            tally.readable += vma.end - vma.start;
-            ended = auditor.read(reader.any(), (vma.start, vma.end), tally, &mut |bytes| {
+            let range = (vma.start, vma.end);
+            ended = auditor.read(reader.any(), range, !vma.fills_up, tally, &mut |bytes| {
                 done.bytes += bytes;
                 if done.bytes >> 20 >= done.shown_mib + STEP_MIB {
                     done.shown_mib = done.bytes >> 20;

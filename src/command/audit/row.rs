@@ -86,14 +86,23 @@ pub(super) fn make<'c>(
     passed: &Passed,
 ) -> AuditRow<'c> {
     let (tally, fate) = (&passed.tally, &passed.tally.fate);
+    let nothing_tried = AuditRow {
+        status: passed.status(),
+        ..skipped(common, place, "")
+    };
+    if tally.readable == 0 {
+        return nothing_tried;
+    }
     let kib = |field: fn(&UsageDelta) -> i64| passed.usage.as_ref().map(field);
     let evidence = match passed.pfn {
         true => Evidence::Pfn,
         false => Evidence::Exclusive,
     };
+    // 0 is no time.
+    let ns = Some(tally.ns).filter(|&ns| ns > 0);
     let (cold, warm) = match passed.cold {
-        true => (Some(tally.ns), None),
-        false => (None, Some(tally.ns)),
+        true => (ns, None),
+        false => (None, ns),
     };
     let rate = |ns: Option<u64>| mib_s_centi(tally.bytes, ns?).map(Centi);
     let minor = tally.faults.map(|faults| faults.minor);
@@ -127,7 +136,6 @@ pub(super) fn make<'c>(
         unread_runs: Some(tally.unread_runs),
         errno: tally.errno.map_or("", errno::name_or_unknown),
         left_out_bytes: Some(tally.left_out),
-        status: passed.status(),
-        ..skipped(common, place, "")
+        ..nothing_tried
     }
 }

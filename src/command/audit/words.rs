@@ -143,7 +143,7 @@ pub(super) fn say(findings: &[Finding], common: &Common<'_>, stopped: bool) {
         line.number(tally.readable >> 20).add(" MiB");
         if tally.left_out > 0 {
             line.add("; ").number(tally.left_out >> 10);
-            line.add(" KiB of devices or userfaultfd left out");
+            line.add(" KiB of devices, userfaultfd or mere reserves left out");
         }
     }
     write(line.add("\n"));

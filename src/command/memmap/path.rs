@@ -3,10 +3,10 @@
 use super::problem::Problem;
 use crate::cli::memmap::{Mode, Options};
 use crate::sys::doomed::PATH_MAX;
+use crate::sys::process::own_id;
 use crate::text::Text;
 use core::ffi::CStr;
 use heapless::Vec;
-use rustix::process::getpid;
 
 /// A path, as it is opened and as it is shown; empty if no file is mapped.
 pub(super) struct Path(Vec<u8, PATH_MAX>);
@@ -31,7 +31,7 @@ impl Path {
                 path.add(if path.0.ends_with(b"/") { b"" } else { b"/" })?;
                 let mut name = Text::new();
                 name.add("memmap-walk-");
-                name.signed(getpid().as_raw_nonzero().get().into());
+                name.signed(own_id().into());
                 path.add(name.add(".bin").read().unwrap_or_default().as_bytes())?;
             }
             _ => {}

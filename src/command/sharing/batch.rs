@@ -49,8 +49,8 @@ impl Slot {
 /// What is true of the whole batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Together {
-    /// Growth of the machine's Shmem per process, KiB.
-    pub(super) shmem_delta_kb: Option<i64>,
+    /// Growth of the machine's Shmem, KiB.
+    pub(super) shmem_grown_kb: Option<i64>,
     pub(super) bystanders: Option<u64>,
     /// The first field of smaps_rollup that is not known.
     pub(super) unknown: Option<RollupError>,
@@ -103,7 +103,7 @@ impl Batch<'_> {
         drop(gathering);
         self.clean_up();
         if let Some(memory) = at_barrier {
-            together.shmem_delta_kb = memory.shmem_over(&before, slots.len())?;
+            together.shmem_grown_kb = memory.shmem_over(&before)?;
         }
         Ok(together)
     }
@@ -304,10 +304,9 @@ impl Memory {
         })
     }
 
-    /// How much more Shmem there is than without the processes, for each of them. What
-    /// others take or give back meanwhile is halved by looking before and after. A file in
+    /// How much more Shmem there is than without the processes. What others take or give back meanwhile is halved by looking before and after. A file in
     /// memory goes some time after the last process that has it.
-    fn shmem_over(&self, before: &Self, processes: usize) -> Result<Option<i64>, Error> {
+    fn shmem_over(&self, before: &Self) -> Result<Option<i64>, Error> {
         const LOOKS: u32 = 10;
         let mut after = Self::now()?;
         for _ in 0..LOOKS {
@@ -320,9 +319,27 @@ impl Memory {
         let without = before.shmem_kb.midpoint(after.shmem_kb);
         let signed = |value: u64| i64::try_from(value).ok();
         let grown = signed(self.shmem_kb).zip(signed(without));
-        let processes = i64::try_from(processes).ok();
-        Ok(grown
-            .zip(processes)
-            .map(|((at, without), count)| (at - without) / count))
+        Ok(grown.map(|(at, without)| at - without))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::env::Kernel;
+    use crate::text::Text;
+    use std::format;
+
+    #[test]
+    fn a_field_that_is_not_known_ends_the_run_and_is_named_with_the_kernel() {
+        let text = b"1000-2000 ---p 00000000 00:00 0   [rollup]\nPss_Moon: 4 kB\n";
+        let unknown = rollup::parse(text, &mut [None; FIELD_COUNT]).unwrap_err();
+        let error = Error::Rollup(unknown);
+        let mut line = Text::new();
+        error.describe(&mut line);
+        let kernel = Kernel::read();
+        let want = format!("Linux {} has unknown field Pss_Moon", kernel.release());
+        assert!(line.read().unwrap().contains(&want), "{line:?}");
+        assert_eq!(error.status(), 3);
     }
 }

@@ -227,7 +227,7 @@ impl Run<'_> {
                 for rep in 1..=self.options.reps {
                     self.batch(&mut tally, (n, rep), slots, &mut values, &mut rows)?;
                 }
-                tally.note_median(n, values);
+                tally.note_medians(n, values);
                 done += 1;
             }
             // At most one of each kind.
@@ -297,8 +297,7 @@ impl Run<'_> {
         };
         let together = batch.run(slots)?;
         self.unknown = self.unknown.or(together.unknown);
-        let most = self.options.n.iter().max() == Some(&n);
-        tally.note_batch(&together, most);
+        tally.note_batch(&together);
         for (index, slot) in slots.iter().enumerate() {
             tally.note(slot, values);
             let place = (n, rep, index as u64 + 1);

@@ -32,6 +32,7 @@ pub(super) fn write(
     let mut reason = Text::new();
     let status = status(slot.outcome, &mut reason)?;
     let kb = |at: usize| slot.rollup[at];
+    let processes = i64::try_from(n).ok().filter(|n| *n > 0);
     rows.row(&SharingRow {
         label: common.label,
         kernel: common.kernel,
@@ -64,7 +65,7 @@ pub(super) fn write(
         Swap: kb(const { place("Swap") }),
         SwapPss: kb(const { place("SwapPss") }),
         Locked: kb(const { place("Locked") }),
-        shmem_delta_kb: together.shmem_delta_kb,
+        shmem_delta_kb: together.shmem_grown_kb.zip(processes).map(|(kb, n)| kb / n),
         bystanders: together.bystanders,
         sum_filesz_kb: Some(tally.sum_filesz_kb()),
         status,

@@ -45,8 +45,10 @@ pub(super) struct Tally {
     pub(super) uss_min_kb: Option<u64>,
     shared_dirty_kb: Option<u64>,
     file_dirty_kb: Option<u64>,
-    /// Of the batches with the most processes, where what else happens counts least.
-    shmem_kb: Vec<i64, REPS_MAX>,
+    /// Growth of Shmem in the batches of the number that is being measured, KiB.
+    grown_kb: Vec<i64, REPS_MAX>,
+    /// Their median by number.
+    growth: Vec<Point, LIST_MAX>,
     pub(super) bystanders: Option<u64>,
 }
 
@@ -67,7 +69,8 @@ impl Tally {
             uss_min_kb: None,
             shared_dirty_kb: None,
             file_dirty_kb: None,
-            shmem_kb: Vec::new(),
+            grown_kb: Vec::new(),
+            growth: Vec::new(),
             bystanders: Some(0),
         }
     }
@@ -76,16 +79,14 @@ impl Tally {
         self.load_bytes.div_ceil(1024)
     }
 
-    pub(super) fn note_batch(&mut self, together: &Together, is_largest: bool) {
+    pub(super) fn note_batch(&mut self, together: &Together) {
         // Some seen once are worth more than none seen for sure.
         let both = self.bystanders.zip(together.bystanders);
         let most = both.map(|(most, now)| most.max(now));
         let seen = |count: Option<u64>| count.filter(|count| *count > 0);
         self.bystanders = most.or(seen(self.bystanders)).or(seen(together.bystanders));
-        if let Some(shmem) = together.shmem_delta_kb.filter(|_| is_largest) {
-            // There is room for every repetition.
-            let _ = self.shmem_kb.push(shmem);
-        }
+        // There is room for every repetition.
+        self.grown_kb.extend(together.shmem_grown_kb);
     }
 
     /// Takes a process over, if it counts.
@@ -102,13 +103,20 @@ impl Tally {
         self.file_dirty_kb = self.file_dirty_kb.max(Some(seen.file_dirty_kb));
     }
 
-    pub(super) fn note_median(&mut self, n: u64, values: Values<'_>) {
+    /// The batches of a number are over.
+    pub(super) fn note_medians(&mut self, n: u64, values: Values<'_>) {
+        if let Some(kb) = median(&mut self.grown_kb) {
+            let y_milli = kb.saturating_mul(1000);
+            // There is room for every number of the list.
+            let _ = self.growth.push(Point { n, y_milli });
+        }
+        self.grown_kb.clear();
         let Some(sorted) = Sorted::new(&mut values.space[..values.used]) else {
             return;
         };
         if let Ok(kb) = i64::try_from(sorted.median()) {
             let y_milli = kb.saturating_mul(1000);
-            // There is room for every number of the list.
+            // As above.
             let _ = self.points.push(Point { n, y_milli });
         }
     }
@@ -136,10 +144,19 @@ impl Tally {
         i64::try_from(milli).ok()
     }
 
-    fn shmem_median_kb(&self) -> Option<i64> {
-        let mut sorted = self.shmem_kb.clone();
-        sort_by(&mut sorted, &|a, b| a < b);
-        sorted.get(sorted.len().checked_sub(1)? / 2).copied()
+    /// How much Shmem grows with each process, thousandths of a KiB: the median slope of all
+    /// pairs of numbers (Theil and Sen), which neither something else that grows at the same
+    /// pace all the time nor a few bursts can move.
+    fn shmem_milli(&self) -> Option<i64> {
+        let mut slopes = Vec::<i64, { LIST_MAX * (LIST_MAX - 1) / 2 }>::new();
+        for (index, one) in self.growth.iter().enumerate() {
+            for other in &self.growth[..index] {
+                let apart = i64::try_from(one.n).ok()? - i64::try_from(other.n).ok()?;
+                // Numbers of a list differ.
+                slopes.extend((one.y_milli - other.y_milli).checked_div(apart));
+            }
+        }
+        median(&mut slopes)
     }
 
     pub(super) fn verdict(&self, reference: &Self) -> &'static str {
@@ -148,10 +165,16 @@ impl Tally {
             file_kb: self.file_kb,
             shared_dirty_kb: self.shared_dirty_kb,
             file_dirty_kb: self.file_dirty_kb,
-            shmem_kb: self.shmem_median_kb(),
+            shmem_milli: self.shmem_milli(),
             private_milli: self.private_milli(reference),
         })
     }
+}
+
+/// The lower one, if there are two.
+fn median(values: &mut [i64]) -> Option<i64> {
+    sort_by(values, &|a, b| a < b);
+    values.get(values.len().checked_sub(1)? / 2).copied()
 }
 
 fn least(known: Option<u64>, value: u64) -> Option<u64> {
@@ -179,5 +202,72 @@ impl Seen {
             shared_dirty_kb: rollup[const { place("Shared_Dirty") }]?,
             file_dirty_kb: private_dirty.saturating_sub(other),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(grown: &[(u64, &[i64])]) -> Tally {
+        let mut tally = Tally {
+            arm: Arm::Elf,
+            file_kb: 44,
+            load_bytes: 36 << 10,
+            points: Vec::new(),
+            rows: 0,
+            rows_ok: 0,
+            uss_min_kb: None,
+            shared_dirty_kb: None,
+            file_dirty_kb: None,
+            grown_kb: Vec::new(),
+            growth: Vec::new(),
+            bystanders: Some(0),
+        };
+        for (n, batches) in grown {
+            for kb in *batches {
+                tally.note_batch(&Together {
+                    shmem_grown_kb: Some(*kb),
+                    bystanders: Some(0),
+                    unknown: None,
+                });
+            }
+            tally.note_medians(*n, Values::new(&mut []));
+        }
+        tally
+    }
+
+    #[test]
+    fn what_others_do_with_shared_memory_is_no_growth_per_process() {
+        // Nothing of our own; others take 500 KiB in every batch, and two bursts.
+        let quiet = tally(&[
+            (1, &[500, 500, 90_000]),
+            (2, &[500, 500, 500]),
+            (4, &[500, 0, 500]),
+            (8, &[9_000, 9_000, 500]),
+            (16, &[500, 500, 500]),
+            (32, &[500, 500, 500]),
+        ]);
+        assert_eq!(quiet.shmem_milli(), Some(0));
+        // 44 KiB for each process under the same conditions.
+        let copies = tally(&[
+            (1, &[544, 544, 90_000]),
+            (2, &[588, 588, 588]),
+            (4, &[676, 176, 676]),
+            (8, &[9_352, 9_352, 852]),
+            (16, &[1_204, 1_204, 1_204]),
+            (32, &[1_908, 1_908, 1_908]),
+        ]);
+        assert_eq!(copies.shmem_milli(), Some(44_000));
+    }
+
+    #[test]
+    fn growth_that_was_not_seen_twice_is_unknown() {
+        assert_eq!(tally(&[]).shmem_milli(), None);
+        assert_eq!(tally(&[(4, &[176, 176])]).shmem_milli(), None);
+        assert_eq!(
+            tally(&[(4, &[176]), (1, &[44])]).shmem_milli(),
+            Some(44_000)
+        );
     }
 }

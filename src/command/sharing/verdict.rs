@@ -12,8 +12,8 @@ pub(super) struct Facts {
     pub(super) shared_dirty_kb: Option<u64>,
     /// The most private dirty memory of a process that is neither anonymous nor shmem, KiB.
     pub(super) file_dirty_kb: Option<u64>,
-    /// Growth of the machine's Shmem per process, KiB.
-    pub(super) shmem_kb: Option<i64>,
+    /// Growth of the machine's Shmem per process, thousandths of a KiB.
+    pub(super) shmem_milli: Option<i64>,
     /// (a of this arm - a of `elf`) / file sizes of the load segments, thousandths.
     pub(super) private_milli: Option<i64>,
 }
@@ -23,7 +23,7 @@ pub(super) fn verdict(facts: &Facts) -> &'static str {
     let (Some(shared_dirty), Some(file_dirty), Some(shmem), Some(private)) = (
         facts.shared_dirty_kb,
         facts.file_dirty_kb,
-        facts.shmem_kb,
+        facts.shmem_milli,
         facts.private_milli,
     ) else {
         return "invalid";
@@ -31,7 +31,7 @@ pub(super) fn verdict(facts: &Facts) -> &'static str {
     // Both sides times 1000; a file of no size cannot have been executed.
     let dirty = shared_dirty.max(file_dirty).saturating_mul(1000);
     let of_file = |milli: u64| facts.file_kb.saturating_mul(milli);
-    let shmem = i128::from(shmem) * 1000;
+    let shmem = i128::from(shmem);
     if !facts.is_valid {
         "invalid"
     } else if dirty > of_file(MUCH_LESS) {
@@ -61,17 +61,17 @@ mod tests {
         file_kb: 1000,
         shared_dirty_kb: Some(0),
         file_dirty_kb: Some(0),
-        shmem_kb: Some(0),
+        shmem_milli: Some(0),
         private_milli: Some(0),
     };
 
     /// Each rule at its threshold, and just off it.
     #[test]
     fn the_first_that_applies() {
-        let facts = |shared_dirty, file_dirty, shmem, private| Facts {
+        let facts = |shared_dirty, file_dirty, shmem_kb: i64, private| Facts {
             shared_dirty_kb: Some(shared_dirty),
             file_dirty_kb: Some(file_dirty),
-            shmem_kb: Some(shmem),
+            shmem_milli: Some(shmem_kb * 1000),
             private_milli: Some(private),
             ..SHARED
         };
@@ -101,7 +101,7 @@ mod tests {
                 ..SHARED
             },
             Facts {
-                shmem_kb: None,
+                shmem_milli: None,
                 ..SHARED
             },
             Facts {

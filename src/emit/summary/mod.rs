@@ -3,6 +3,7 @@
 //! The appliance calls this with the cases it has just measured, the lab with those it
 //! read from files; both print the same.
 
+mod blocks;
 mod sample;
 mod table;
 mod words;
@@ -67,6 +68,7 @@ pub fn write<S: Sink>(
     }
     words::comparisons(&mut out, samples, scratch)?;
     words::first_writes(&mut out, samples, scratch)?;
+    blocks::recommended(&mut out, samples, scratch)?;
     table::distributions(&mut out, samples, scratch)
 }
 

@@ -101,6 +101,32 @@ fn a_difference_within_the_noise_is_not_resolved() {
     );
 }
 
+/// 64 KiB at 2500 MiB/s warm, 256 KiB at 2600, 1 MiB at 2604: within 5 % of each other; 4 KiB
+/// at 1000.
+#[test]
+fn the_smallest_block_that_is_about_as_good_is_recommended() {
+    let mut samples = Vec::new();
+    for (block_bytes, warm_us) in [(4096, 1000), (65536, 400), (262_144, 385), (1 << 20, 384)] {
+        let blocks = (1..=3).map(|repeat| Sample {
+            block_bytes,
+            ..case("vmread", repeat, 2000, warm_us, 0)
+        });
+        samples.extend(blocks);
+    }
+    let text = summary(&mut samples, 12);
+    let want =
+        "  contiguous    vmread            64 KiB  2500 MiB/s; best 2604 at 1 MiB of 4 blocks\n";
+    assert!(text.contains(want), "{text}");
+    let mut two = samples.split_off(9);
+    two.extend(samples.drain(..3));
+    let text = summary(&mut two, 6);
+    assert!(
+        text.contains("1 MiB  2604 MiB/s, the best of 2 blocks\n"),
+        "{text}"
+    );
+    assert!(!summary(&mut ten_pairs(), 20).contains("Block to use"));
+}
+
 #[test]
 fn five_pairs_are_too_few() {
     let mut samples: Vec<Sample> = ten_pairs()

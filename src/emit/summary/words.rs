@@ -96,10 +96,10 @@ fn warm_faults<S: Sink>(
     out.line(&line)
 }
 
-type MethodKey = (bool, Name);
+pub(super) type MethodKey = (bool, Name);
 
 /// The smallest method after `last`; samples are sorted by group, not by method.
-fn next_method(samples: &[Sample], last: Option<MethodKey>) -> Option<MethodKey> {
+pub(super) fn next_method(samples: &[Sample], last: Option<MethodKey>) -> Option<MethodKey> {
     let keys = samples.iter().map(Sample::method_key);
     keys.filter(|key| last.is_none_or(|last| *key > last)).min()
 }
@@ -137,6 +137,14 @@ pub(super) fn comparisons<S: Sink>(
 
 /// The first columns: layout, block.
 pub(super) fn place(sample: &Sample) -> Text {
+    let mut line = cut_title(sample);
+    line.right(8, &|part| add_bytes(part, sample.block_bytes))
+        .add("  ");
+    line
+}
+
+/// The first column: layout.
+pub(super) fn cut_title(sample: &Sample) -> Text {
     let mut line = Text::new();
     line.add("  ").add(sample.layout.as_str());
     if let Some(pages) = sample.segment_pages {
@@ -146,8 +154,6 @@ pub(super) fn place(sample: &Sample) -> Text {
         line.add(" ").add(sample.pages.as_str());
     }
     line.pad_to(16);
-    line.right(8, &|part| add_bytes(part, sample.block_bytes))
-        .add("  ");
     line
 }
 

@@ -10,12 +10,13 @@ pub use content::Content;
 
 use super::evidence::Evidence;
 use crate::emit::record::Status;
-use crate::fixture::kinds::{Ground, Kind, Op, PAGES, Place, Sizes};
+use crate::fixture::kinds::{Blocks, Ground, Kind, Op, PAGES, Sizes};
 use crate::fixture::{Fixture, FixtureError, bounded, content as pattern};
 use crate::proc::pagemap::{ENTRY_BYTES, Entry, file_offset};
 use crate::proc::smaps::UsageDelta;
 use crate::reader::{AnyReader, End, Method, Target};
 use crate::sys::file::{Process, open_proc, read_at};
+use crate::sys::plot::rewrite_own;
 use crate::sys::process::{Faults, own_faults};
 use crate::sys::remote::RemoteSpan;
 use crate::sys::{Clock, Errno, Region, RemoteAddr, errno};
@@ -128,18 +129,19 @@ const fn skip(reason: &'static str) -> Stop {
     Stop::Status(Status::Skipped(reason))
 }
 
-/// A read that may never return is given up after this long.
-const BOUND_NS: u64 = 3_000_000_000;
+/// A read that may never return is given up after this long, or a second of sleep.
+const BOUND_NS: u64 = 60_000_000_000;
 
 /// The largest page there is: two of them hold a whole one on any CPU.
 const PAGE_MAX: usize = 65536;
 
-/// Makes as much of the stack below here this process's own as looking will use: it is
-/// looked at itself.
+/// Makes the stack from here to `up_to`, and as much below as looking will use, this process's
+/// own again after a fork: it is looked at itself, and its faults are counted.
 #[inline(never)]
-fn own_stack() {
+fn own_stack(up_to: RemoteAddr) {
     let mut room = [0_u8; PAGE_MAX];
     core::hint::black_box(&mut room);
+    rewrite_own(&room, up_to);
 }
 
 /// What any reader needs to read this much in one block.
@@ -156,6 +158,8 @@ struct Question<'q> {
     kind: &'q Kind,
     op: Op,
     method: Option<Method>,
+    /// A page of the stack, above all that is called from here.
+    stack: RemoteAddr,
 }
 
 impl Prober {
@@ -193,7 +197,6 @@ impl Prober {
         op: Op,
         method: Option<Method>,
     ) -> Result<Probed, FixtureError> {
-        let question = Question { kind, op, method };
         // A page of the stack that nothing uses but the kind of that name.
         let mut room = [0_u8; 2 * PAGE_MAX];
         let page = self.sizes.page_bytes;
@@ -201,6 +204,12 @@ impl Prober {
         let start = at.next_multiple_of(page);
         let stack = RemoteAddr(start as u64);
         pattern::fill(stack, &mut room[start - at..start - at + page]);
+        let question = Question {
+            kind,
+            op,
+            method,
+            stack,
+        };
         // Fresh pages: the kernel keeps marks of earlier reads with each.
         let probed = match Ground::make(kind, self.sizes, stack) {
             Ok(mut ground) => self.in_ground(&mut ground, &question),
@@ -262,13 +271,11 @@ impl Prober {
         let page_bytes = self.sizes.page_bytes;
         let look = Look::open(fixture, ground, page_bytes)?;
         let mut read = Read::new(fixture, ground, question, &mut self.own)?;
-        if !question.kind.blocks {
+        if question.kind.blocks == Blocks::Never {
             read.open()?;
         }
         read.rehearse(self.buffer.bytes_mut());
-        if question.kind.place == Place::Stack {
-            own_stack();
-        }
+        own_stack(question.stack);
         // The first look is a rehearsal, too.
         look.now(&mut self.before)?;
         let before = look.now(&mut self.before)?;
@@ -369,7 +376,7 @@ impl<'r> Read<'r> {
         let elsewhere = self
             .ground
             .elsewhere()
-            .filter(|_| !self.question.kind.blocks);
+            .filter(|_| self.question.kind.blocks == Blocks::Never);
         let elsewhere = elsewhere.unwrap_or(constant);
         if let Some(reader) = &mut self.reader {
             give(reader, elsewhere, &self.expected, buffer);
@@ -377,7 +384,7 @@ impl<'r> Read<'r> {
     }
 
     fn give(&mut self, buffer: &mut [u8], clock: Clock) -> Result<Given, Stop> {
-        if self.question.kind.blocks && self.question.method.is_some() {
+        if self.question.kind.blocks != Blocks::Never && self.question.method.is_some() {
             return self.give_bounded(buffer.len(), clock);
         }
         let faults = own_faults();
@@ -398,7 +405,9 @@ impl<'r> Read<'r> {
 
     /// By a helper, which is killed if it does not come back.
     fn give_bounded(&mut self, bytes: usize, clock: Clock) -> Result<Given, Stop> {
-        let words = bounded(clock, BOUND_NS, &mut || {
+        let fixture = self.fixture;
+        let give_up = &mut || fixture.kill_server();
+        let words = bounded(clock, BOUND_NS, give_up, &mut || {
             match self.open() {
                 Ok(()) => {}
                 Err(Stop::Status(Status::Skipped(reason))) => {

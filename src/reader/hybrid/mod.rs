@@ -187,13 +187,20 @@ impl Reader for Hybrid {
     }
 }
 
-/// Whether KSM has joined no pages: a pin takes a joined page apart even where only one
-/// process maps it. Unknown is no.
+/// Whether KSM has joined none of the target's pages: a pin takes a joined page apart even
+/// where only one process maps it. Unknown is no.
+///
+/// A process's own `ksm_merging_pages` would not do where there are such pages: it does not
+/// count those that came with a fork. smaps_rollup does, where it has the field (Linux 6.8).
 fn nothing_is_joined(pid: i32) -> bool {
-    let mut buffer = [0; 32];
+    let mut buffer = [0; 4096];
     let none = |text: &[u8]| number::decimal(text.trim_ascii()) == Some(0);
     match read_whole(c"/sys/kernel/mm/ksm/pages_shared", &mut buffer) {
-        Ok(text) => none(text),
+        Ok(text) if none(text) => true,
+        Ok(_) => {
+            let rollup = read_proc(Process::Id(pid), "smaps_rollup", &mut buffer);
+            rollup.is_ok_and(|text| status::kib_field(text, b"KSM") == Some(0))
+        }
         // No sysfs here, or a kernel without KSM, which has not the process's own count either.
         Err(Errno::NOENT) => match read_proc(Process::Id(pid), "ksm_merging_pages", &mut buffer) {
             Ok(text) => none(text),

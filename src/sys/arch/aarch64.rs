@@ -13,6 +13,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const PREAD64: usize = 67;
     pub(in crate::sys) const PERSONALITY: usize = 92;
     pub(in crate::sys) const EXIT_GROUP: usize = 94;
+    pub(in crate::sys) const UNSHARE: usize = 97;
     pub(in crate::sys) const CLOCK_GETTIME: usize = 113;
     pub(in crate::sys) const SYSLOG: usize = 116;
     pub(in crate::sys) const PTRACE: usize = 117;

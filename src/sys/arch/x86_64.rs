@@ -34,6 +34,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const EXIT_GROUP: usize = 231;
     pub(in crate::sys) const OPENAT: usize = 257;
     pub(in crate::sys) const UNLINKAT: usize = 263;
+    pub(in crate::sys) const UNSHARE: usize = 272;
     pub(in crate::sys) const DUP3: usize = 292;
     pub(in crate::sys) const GETCPU: usize = 309;
     pub(in crate::sys) const PROCESS_VM_READV: usize = 310;

@@ -1,0 +1,182 @@
+//! Running `sharing` and reading its two streams; and what keeps its tests clean.
+#![allow(
+    dead_code,
+    reason = "each test program is compiled with this module and uses a part of it"
+)]
+
+use crate::common::{Row, Stream, command, whole_stream};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// One run at a time: files in memory of one would be growth of Shmem to the other.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The two streams: processes and fits.
+pub fn streams(text: &str) -> (Stream, Stream) {
+    let second = text.rfind("#cowitness 1\n").expect("a stream");
+    assert!(second > 0, "a second stream");
+    (whole_stream(&text[..second]), whole_stream(&text[second..]))
+}
+
+/// Both streams of a run with these options, whose status must be `status`.
+pub fn sharing(options: &str, program: &[&str], status: i32) -> (Stream, Stream) {
+    let output = command(&format!("sharing -q {options}"))
+        .args(if program.is_empty() { &[][..] } else { &["--"] })
+        .args(program)
+        .output()
+        .expect("the binary starts");
+    both(&output, status)
+}
+
+/// Both streams of a run that ended with this status.
+pub fn both(output: &Output, status: i32) -> (Stream, Stream) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{stderr}");
+    streams(std::str::from_utf8(&output.stdout).expect("CSV is UTF-8"))
+}
+
+/// The rows of an arm.
+pub fn arm<'s>(stream: &'s Stream, name: &str) -> Vec<&'s Row> {
+    let rows: Vec<&Row> = stream
+        .rows
+        .iter()
+        .filter(|row| row["arm"] == name)
+        .collect();
+    assert!(!rows.is_empty(), "rows of {name}");
+    rows
+}
+
+/// A run whose arms have these verdicts. What others do with shared memory at the same time
+/// can spoil one (another run of this test, say), hardly four in a row.
+pub fn with_verdicts(
+    options: &str,
+    program: &[&str],
+    wanted: &[(&str, &[&str])],
+) -> (Stream, Stream) {
+    for left in (0..4).rev() {
+        let (processes, fits) = sharing(options, program, 0);
+        let seen = verdicts(&fits);
+        let as_wanted = |((arm, verdict), (name, allowed)): (&(&str, &str), &(&str, &[&str]))| {
+            arm == name && allowed.contains(verdict)
+        };
+        if seen.len() == wanted.len() && seen.iter().zip(wanted).all(as_wanted) {
+            return (processes, fits);
+        }
+        assert!(left > 0, "{seen:?}");
+    }
+    unreachable!()
+}
+
+/// A column with decimals.
+pub fn decimal(row: &Row, column: &str) -> f64 {
+    row[column]
+        .parse()
+        .unwrap_or_else(|_| panic!("{column}: {row:?}"))
+}
+
+/// Every status there is.
+pub fn statuses(stream: &Stream) -> BTreeSet<&str> {
+    stream.rows.iter().map(|row| &*row["status"]).collect()
+}
+
+/// Arm and verdict of each fit.
+pub fn verdicts(fits: &Stream) -> Vec<(&str, &str)> {
+    let of = |row| -> (&str, &str) {
+        let row: &Row = row;
+        (&row["arm"], &row["verdict"])
+    };
+    fits.rows.iter().map(of).collect()
+}
+
+/// A folder that everybody may write to, gone with the value.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("cowitness-sharing-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).expect("a new folder");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).expect("mode is set");
+        Self(path)
+    }
+
+    pub fn text(&self) -> &str {
+        self.0.to_str().expect("UTF-8")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running command that is killed when the test is over.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Processes whose command line contains `marker`.
+pub fn processes_with(marker: &str) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").expect("/proc");
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(marker)
+    })
+    .collect()
+}
+
+/// Waits until `condition` holds; a test that waits for ever fails.
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// A number that stands in the command lines of a test's subjects and nowhere else. What
+/// still has it when the test is over is killed.
+pub struct Marker(pub String);
+
+impl Marker {
+    pub fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(1000);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self(format!("{count}{}.25", std::process::id()))
+    }
+
+    pub fn wait_until_gone(&self) {
+        // A killed process is there until it is reaped.
+        wait_for("subjects are gone", || processes_with(&self.0).is_empty());
+    }
+}
+
+impl Drop for Marker {
+    fn drop(&mut self) {
+        for pid in processes_with(&self.0) {
+            let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+        }
+    }
+}
+
+/// A dynamic program with much writable data.
+pub const PYTHON: &str = "python3";
