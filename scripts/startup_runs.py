@@ -101,6 +101,24 @@ def streams(text):
     return [list(csv.DictReader(io.StringIO(body))) for body in bodies]
 
 
+def run_to_end(words):
+    """Exit status and output of a program, which is killed if this script is to stop."""
+    # A signal at the terminal is this script's to deal with.
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, process_group=0) as run:
+        try:
+            while True:
+                try:
+                    output, _ = run.communicate(timeout=1)
+                    return run.returncode, output
+                except subprocess.TimeoutExpired:
+                    # Now and then, because Python misses a signal that comes just before it
+                    # waits until the wait ends.
+                    pass
+        except BaseException:
+            run.kill()
+            raise
+
+
 class Runner:
     """Runs `startup ab`; keeps each CSV in `folder`, if there is one."""
 
@@ -113,13 +131,12 @@ class Runner:
         """The rows of the result by metric. `dispatch` is how arm a must be reached."""
         words = [self.appliance, "startup", "ab", "-q", f"--rounds={self.rounds}", f"--seed={seed}",
                  f"--label={label}", "--a", *a, "--", "--b", *b]
-        # A signal at the terminal is this script's to deal with.
-        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False, process_group=0)
-        if done.returncode:
-            raise Failed(f"{label}: exit status {done.returncode}")
+        status, text = run_to_end(words)
+        if status:
+            raise Failed(f"{label}: exit status {status}")
         if self.folder:
-            (self.folder / f"{label.replace(' ', '-').replace(',', '')}-{seed}.csv").write_text(done.stdout)
-        execs, results = streams(done.stdout)
+            (self.folder / f"{label.replace(' ', '-').replace(',', '')}-{seed}.csv").write_text(text)
+        execs, results = streams(text)
         ways = {row["dispatch"] for row in execs if row["arm"] == "a"}
         if ways != {dispatch}:
             raise Failed(f"{label}: arm a was reached by {ways}")

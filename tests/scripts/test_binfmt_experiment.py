@@ -1,35 +1,20 @@
 """scripts/binfmt-experiment: whatever happens, nothing stays registered, mounted or written."""
 
-import os
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
+import binfmt
 from far import ROOT
 
 SCRIPT = ROOT / "scripts/binfmt-experiment"
-BINFMT = Path("/proc/sys/fs/binfmt_misc")
-APPLIANCE = ROOT / "target/release/cowitness"
 SHORT = ("--rounds", "6", "--repetitions", "1", "--null", "1", "--magic", "4,16", "--entries", "0,2")
 
 
-def left_behind():
-    """What the kernel and the folder for temporary files hold now, as far as it may be the script's."""
-    mounted = [line for line in Path("/proc/mounts").read_text().splitlines() if "binfmt_misc" in line]
-    entries = sorted(entry.name for entry in BINFMT.iterdir())
-    return mounted, entries, sorted(Path(tempfile.gettempdir()).glob("cowitness-binfmt-*"))
-
-
-@unittest.skipUnless(os.geteuid() == 0, "registering takes root")
-@unittest.skipUnless("binfmt_misc" in Path("/proc/filesystems").read_text(), "this kernel has no binfmt_misc")
-@unittest.skipUnless(APPLIANCE.exists(), "cargo build --release comes first")
-class NothingIsLeft(unittest.TestCase):
-    def setUp(self):
-        self.before = left_behind()
-        self.addCleanup(lambda: self.assertEqual(left_behind(), self.before))
+class Experiment(binfmt.NothingIsLeft):
+    FOLDERS = "cowitness-binfmt-"
 
     def test_after_a_run(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -52,18 +37,7 @@ class NothingIsLeft(unittest.TestCase):
 
     def test_after_a_signal(self):
         for number in (signal.SIGINT, signal.SIGTERM):
-            # In a session of its own: the signal is for the script alone.
-            run = subprocess.Popen([SCRIPT, "--rounds", "100000"], cwd=ROOT, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL, start_new_session=True)
-            try:
-                while not list(BINFMT.glob("cowitness-*")) and run.poll() is None:
-                    time.sleep(0.01)
-                run.send_signal(number)
-                self.assertEqual(run.wait(timeout=60), 128 + number)
-            finally:
-                run.kill()
-                run.wait()
-            self.assertEqual(left_behind(), self.before)
+            self.assertEqual(binfmt.interrupted(SCRIPT, number), 128 + number)
 
 
 class Words(unittest.TestCase):

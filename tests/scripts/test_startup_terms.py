@@ -6,14 +6,13 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
+import binfmt
 from far import ROOT
 
 SCRIPT = ROOT / "scripts/startup-terms"
-BINFMT = Path("/proc/sys/fs/binfmt_misc")
 SHORT = ("--rounds", "6", "--repetitions", "1", "--images", "16,32,64", "--schemas", "0,2,4", "--image-kib", "64")
 
 
@@ -21,21 +20,10 @@ def run(*words, **more):
     return subprocess.run([SCRIPT, *words], cwd=ROOT, capture_output=True, text=True, check=False, **more)
 
 
-def left_behind():
-    mounted = [line for line in Path("/proc/mounts").read_text().splitlines() if "binfmt_misc" in line]
-    entries = sorted(entry.name for entry in BINFMT.iterdir())
-    return mounted, entries, sorted(Path(tempfile.gettempdir()).glob("cowitness-terms-*"))
-
-
-@unittest.skipUnless(os.geteuid() == 0, "registering takes root")
-@unittest.skipUnless("binfmt_misc" in Path("/proc/filesystems").read_text(), "this kernel has no binfmt_misc")
 @unittest.skipUnless(all(map(shutil.which, ("gcc", "sqlite3"))) and Path("/usr/include/sqlite3.h").exists(),
                      "gcc, sqlite3 or libsqlite3-dev is missing")
-@unittest.skipUnless((ROOT / "target/release/cowitness").exists(), "cargo build --release comes first")
-class Terms(unittest.TestCase):
-    def setUp(self):
-        before = left_behind()
-        self.addCleanup(lambda: self.assertEqual(left_behind(), before))
+class Terms(binfmt.NothingIsLeft):
+    FOLDERS = "cowitness-terms-"
 
     def test_the_sum_closes(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -64,16 +52,7 @@ class Terms(unittest.TestCase):
         self.assertIn("no sqlite3 here: apt-get install sqlite3", done.stderr)
 
     def test_after_a_signal(self):
-        script = subprocess.Popen([SCRIPT, "--rounds", "100000"], cwd=ROOT, stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL, start_new_session=True)
-        try:
-            while not list(BINFMT.glob("cowitness-*")) and script.poll() is None:
-                time.sleep(0.01)
-            script.send_signal(signal.SIGINT)
-            self.assertEqual(script.wait(timeout=60), 128 + signal.SIGINT)
-        finally:
-            script.kill()
-            script.wait()
+        self.assertEqual(binfmt.interrupted(SCRIPT, signal.SIGINT), 128 + signal.SIGINT)
 
 
 if __name__ == "__main__":
