@@ -7,7 +7,7 @@ use crate::command;
 use crate::error::Error;
 use crate::init;
 use crate::sys::auxv::Auxv;
-use crate::sys::{cpu, signal, stdio};
+use crate::sys::{cpu, doomed, signal, stdio};
 use crate::text::{Full, Text};
 use crate::{TARGET, VERSION};
 use core::ffi::CStr;
@@ -17,6 +17,8 @@ use core::panic::Location;
 pub struct Start<'s> {
     /// Word of argv by its number; `None` past the last.
     pub argument: &'s dyn Fn(usize) -> Option<&'static CStr>,
+    /// Variable of the environment, `NAME=value`, by its number; `None` past the last.
+    pub variable: &'s dyn Fn(usize) -> Option<&'static CStr>,
     /// What the kernel told at exec.
     pub auxv: Auxv,
 }
@@ -24,13 +26,58 @@ pub struct Start<'s> {
 /// Runs the program and gives its exit status.
 #[must_use]
 pub fn main(start: &Start<'_>) -> i32 {
+    if is_interpreter(start) {
+        return 0;
+    }
     if init::is_init() {
-        let auxv = start.auxv;
         return init::run(start.argument, &|argument| {
-            run_commands(&Start { argument, auxv })
+            run_commands(&start.with(argument))
         });
     }
-    run_commands(start)
+    match is_memmap(start) {
+        true => run_as_memmap(start),
+        false => run_commands(start),
+    }
+}
+
+impl<'s> Start<'s> {
+    /// The same with other words.
+    const fn with<'a>(&self, argument: &'a dyn Fn(usize) -> Option<&'static CStr>) -> Start<'a>
+    where
+        's: 'a,
+    {
+        Start {
+            argument,
+            variable: self.variable,
+            auxv: self.auxv,
+        }
+    }
+}
+
+/// Whether the program was started under the name `memmap`.
+fn is_memmap(start: &Start<'_>) -> bool {
+    let name = (start.argument)(0).map(CStr::to_bytes).unwrap_or_default();
+    name.rsplit(|&byte| byte == b'/').next() == Some(b"memmap")
+}
+
+/// All words are those of `memmap`; `then` is no exception.
+fn run_as_memmap(start: &Start<'_>) -> i32 {
+    let argument = |index: usize| match index {
+        0 => (start.argument)(0),
+        1 => Some(c"memmap"),
+        _ => (start.argument)(index - 1),
+    };
+    match status(prepare()) {
+        0 => status(run(&start.with(&argument))),
+        status => status,
+    }
+}
+
+/// Whether this is the interpreter of `scripts/binfmt-experiment`: a program that ends at once
+/// whatever it is handed, by the name that the script gives a copy.
+fn is_interpreter(start: &Start<'_>) -> bool {
+    let name = (start.argument)(0).map_or(&b""[..], CStr::to_bytes);
+    name.ends_with(b"/cowitness-interpreter")
 }
 
 /// Runs the commands that argv asks for, one after the other, and gives the first exit
@@ -60,11 +107,7 @@ fn each_command(start: &Start<'_>, run: &dyn Fn(&Start<'_>) -> Result<(), Error>
             0 => (start.argument)(0),
             _ => (start.argument)(command.word(index - 1)? + 1),
         };
-        let auxv = start.auxv;
-        let ended = status(run(&Start {
-            argument: &argument,
-            auxv,
-        }));
+        let ended = status(run(&start.with(&argument)));
         worst = if worst == 0 { ended } else { worst };
         next = command.next;
     }
@@ -93,12 +136,25 @@ fn run(start: &Start<'_>) -> Result<(), Error> {
         Request::Run(Topic::Bench) => {
             command::bench::run(&asked.bench, &asked.effective, &start.auxv)
         }
+        Request::Run(Topic::Memmap) => command::memmap::run(&asked.memmap, &asked.effective, start),
         Request::Run(Topic::Probe) => {
             command::probe::run(&asked.probe, &asked.effective, &start.auxv)
         }
         Request::Run(Topic::Survey) => {
             command::survey::run(&asked.survey, &asked.effective, &start.auxv)
         }
+        Request::Run(Topic::StartupAb | Topic::StartupSlope) => command::startup::run(
+            &asked.startup,
+            &asked.effective,
+            start.argument,
+            &start.auxv,
+        ),
+        Request::Run(Topic::Sharing) => command::sharing::run(
+            &asked.sharing,
+            &asked.effective,
+            start.argument,
+            &start.auxv,
+        ),
         Request::Run(Topic::Audit) => {
             command::audit::run(&asked.audit, &asked.effective, &start.auxv)
         }
@@ -126,6 +182,7 @@ fn print_version() -> Result<(), Error> {
 /// One line for a panic; called by the entry code's handler. The first process then ends
 /// the machine: if it died, the kernel would panic.
 pub fn report_panic(location: Option<&Location<'_>>) {
+    doomed::remove();
     let mut line = Text::new();
     line.add("cowitness: error: a defect of cowitness: panic");
     if let Some(at) = location {

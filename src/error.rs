@@ -1,7 +1,9 @@
 //! Everything that ends a run early, with its exit status and its one line.
 
-use crate::cli::{COMMANDS, Problem, Topic, UsageError, usage_line};
+use crate::cli::{COMMANDS, Problem, Topic, UsageError, Word, memmap, usage_line};
+use crate::command::env::Kernel;
 use crate::fixture::FixtureError;
+use crate::proc::rollup::RollupError;
 use crate::sys::stdio::Output;
 use crate::sys::{Errno, errno};
 use crate::text::Text;
@@ -38,6 +40,8 @@ pub enum Error {
         /// vm.max_map_count.
         limit: u64,
     },
+    /// A program cannot be run: its path, and what the kernel says.
+    Program(Word, Errno),
     /// A file of a live process cannot be opened, and the likely cause.
     Process(i32, &'static str, Errno, Option<Denial>),
     /// A live process ended, or became another program, while it was read.
@@ -45,10 +49,20 @@ pub enum Error {
     /// An option whose value does not fit the others: its name, the value, the problem,
     /// and the most there may be.
     Setting(&'static str, u64, &'static str, u64),
+    /// A program that cannot be measured: its name, what about it, and the errno.
+    Subject(&'static str, &'static str, Errno),
+    /// A program of a kind that cannot be measured, and why.
+    Unsuited(&'static str, &'static str),
+    /// smaps_rollup of this kernel has something that is not known.
+    Rollup(RollupError),
     /// The measurement is not valid or not possible here.
     Invalid(&'static str),
+    /// A child has said it, and ended with this status.
+    Reported(i32),
     /// So many checks of `selftest` failed.
     Checks(u64),
+    /// A runtime error of which the command has said itself what it was.
+    Said,
 }
 
 /// Why a process cannot be looked at.
@@ -145,18 +159,32 @@ impl Error {
     pub const fn status(&self) -> i32 {
         match self {
             Self::Usage(_) | Self::Setting(..) | Self::Cpu(..) => 2,
-            Self::Invalid(_) => INVALID,
+            Self::Invalid(_) | Self::Rollup(_) => INVALID,
             Self::Checks(_) => CHECK_FAILED,
+            Self::Reported(status) => *status,
             _ => 1,
         }
     }
 
     /// Writes what happened as one line, and a usage line where it helps.
     pub fn report(&self, out: Output) {
+        if matches!(self, Self::Reported(_)) {
+            return;
+        }
         let mut line = Text::new();
-        line.add("cowitness: error: ");
-        self.describe(&mut line);
-        line.add("\n");
+        match self {
+            Self::Said => return,
+            Self::Usage(usage) if memmap::is_terse(usage) => {}
+            _ => {
+                line.add(match self {
+                    Self::Usage(usage) if usage.topic == Topic::Memmap => "memmap",
+                    _ => "cowitness",
+                });
+                line.add(": error: ");
+                self.describe(&mut line);
+                line.add("\n");
+            }
+        }
         let topic = match self {
             Self::Usage(usage) => Some(usage.topic),
             Self::Setting(..) | Self::Cpu(..) => Some(Topic::Bench),
@@ -215,6 +243,22 @@ impl Error {
                     .add(problem)
                     .number(most);
             }
+            Self::Program(path, errno) => {
+                line.add("cannot run '");
+                add_word(line, path);
+                line.add("': ").add(errno::name_or_unknown(errno));
+                line.add(match errno {
+                    Errno::NOENT => {
+                        ": no such file, or its interpreter is missing; give the path: \
+                         neither a shell nor PATH is used"
+                    }
+                    Errno::ACCESS => ": it must be a file with permission to execute",
+                    Errno::NOEXEC => {
+                        ": neither a program of this CPU nor registered with binfmt_misc"
+                    }
+                    _ => "",
+                });
+            }
             Self::Process(pid, file, errno, denial) => {
                 line.add("cannot read /proc/").signed(pid.into()).add("/");
                 line.add(file).add(": ").add(errno::name_or_unknown(errno));
@@ -227,8 +271,27 @@ impl Error {
                 line.add(" ended, or became another program, while it was looked at; ");
                 line.add("the rows tell what was seen until then");
             }
+            Self::Subject(name, doing, errno) => {
+                line.add("cannot ").add(doing).add(" '");
+                line.add_printable(name).add("': ");
+                line.add(errno::name_or_unknown(errno));
+            }
+            Self::Unsuited(name, why) => {
+                line.add("cannot use '").add_printable(name).add("': ");
+                line.add(why);
+            }
+            Self::Rollup(ref error) => {
+                line.add("smaps_rollup of Linux ");
+                line.add_printable(Kernel::read().release()).add(" has ");
+                line.add(error.problem()).add(error.field());
+                line.add(": rows with it are no figures; this version knows kernels up to 7.3");
+            }
             Self::Invalid(what) => {
                 line.add(what);
+            }
+            Self::Said => {}
+            Self::Reported(status) => {
+                line.add("a child ended with status ").signed(status.into());
             }
             Self::Checks(failed) => {
                 line.add("checks failed: ").number(failed);
@@ -252,9 +315,7 @@ fn describe_usage(line: &mut Text, usage: &UsageError) {
         Problem::StrayWord => ("stray word '", "'; options start with --", ""),
     };
     line.add(usage.option).add(before);
-    for byte in usage.word.escape_ascii().take(WORD_SHOWN) {
-        line.add(char::from(byte).encode_utf8(&mut [0; 4]));
-    }
+    add_word(line, usage.word);
     line.add(after).add(allowed);
     if matches!(usage.problem, Problem::NoCommand | Problem::UnknownCommand) {
         let mut separator = "; commands are ";
@@ -262,6 +323,12 @@ fn describe_usage(line: &mut Text, usage: &UsageError) {
             line.add(separator).add(name);
             separator = ", ";
         }
+    }
+}
+
+fn add_word(line: &mut Text, word: Word) {
+    for byte in word.escape_ascii().take(WORD_SHOWN) {
+        line.add(char::from(byte).encode_utf8(&mut [0; 4]));
     }
 }
 

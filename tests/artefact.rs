@@ -75,9 +75,18 @@ fn version_and_help_go_to_standard_output() {
         ("audit --help", include_str!("golden/help-audit.txt")),
         ("bench --help", include_str!("golden/help-bench.txt")),
         ("env --help", include_str!("golden/help-env.txt")),
+        ("memmap --help", include_str!("golden/help-memmap.txt")),
         ("probe --help", include_str!("golden/help-probe.txt")),
         ("selftest --help", include_str!("golden/help-selftest.txt")),
         ("survey --help", include_str!("golden/help-survey.txt")),
+        (
+            "startup ab --help",
+            include_str!("golden/help-startup-ab.txt"),
+        ),
+        (
+            "startup slope --help",
+            include_str!("golden/help-startup-slope.txt"),
+        ),
     ] {
         let output = run(args);
         assert!(output.stderr.is_empty());

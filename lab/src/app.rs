@@ -4,7 +4,7 @@
 use crate::answer::Answer;
 use crate::cli::{self, Request};
 use crate::failure::Failure;
-use crate::{compare, kernels, matrix, report, summary};
+use crate::{compare, kernels, matrix, report, sizes, summary};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -44,6 +44,10 @@ fn run(parser: lexopt::Parser) -> Result<(), Failure> {
         Request::Compare(options) => compare::run(&options, &warn)?,
         Request::Matrix(options) => matrix::run(&options, &note)?,
         Request::Kernels(options) => kernels::run(&options, &note)?,
+        Request::Sizes(options) => {
+            sizes::run(&options, &note)?;
+            done(String::new())
+        }
     };
     let mut out = io::stdout().lock();
     let written = out.write_all(answer.text.as_bytes());

@@ -5,12 +5,14 @@ mod compare;
 mod kernels;
 mod matrix;
 mod report;
+mod sizes;
 mod summary;
 
 pub use compare::CompareOptions;
 pub use kernels::KernelsOptions;
 pub use matrix::MatrixOptions;
 pub use report::ReportOptions;
+pub use sizes::SizesOptions;
 pub use summary::SummaryOptions;
 
 use crate::kernels::table::{ARCHES, Arch};
@@ -40,6 +42,7 @@ const COMMANDS: &[Command] = &[
     compare::COMMAND,
     matrix::COMMAND,
     kernels::COMMAND,
+    sizes::COMMAND,
 ];
 
 /// What argv asks for.
@@ -55,6 +58,8 @@ pub enum Request {
     Matrix(Box<MatrixOptions>),
     /// `kernels` with its options.
     Kernels(KernelsOptions),
+    /// `sizes` with its options.
+    Sizes(SizesOptions),
     /// The help text of a command, or of the program.
     Help(Topic),
     /// `--version`.
@@ -76,6 +81,8 @@ pub enum Topic {
     Matrix,
     /// `kernels`.
     Kernels,
+    /// `sizes`.
+    Sizes,
 }
 
 /// A command line that makes no sense: the word, what is allowed in its place, and the

@@ -15,6 +15,9 @@ use crate::figures;
 use crate::groups::{Arm, Group, groups};
 use crate::runs::{Real, Run, Runs};
 use crate::stream::Tolerance;
+use cowitness::emit::bench_row::BenchRow;
+use cowitness::emit::probe_row::ProbeRow;
+use cowitness::emit::record::Record;
 use cowitness::emit::summary::Phase;
 use ratio::{Noise, Ratio, Verdict};
 use semantics::Semantics;
@@ -123,7 +126,21 @@ impl Found {
             found.only("B", group);
         }
         found.semantics.probes(&a.probes, &b.probes);
+        for (side, run) in [("A", a), ("B", b)] {
+            found.others(side, run);
+        }
         found
+    }
+
+    /// Records that are read and not compared.
+    fn others(&mut self, side: &str, run: &Run) {
+        let known = [BenchRow::NAME, ProbeRow::NAME];
+        let mut records: Vec<&str> = run.sources.iter().map(|source| &*source.record).collect();
+        records.sort_unstable();
+        records.dedup();
+        let others = records.into_iter().filter(|record| !known.contains(record));
+        self.single
+            .extend(others.map(|record| format!("rows of {record} in {side}")));
     }
 
     fn only(&mut self, side: &str, group: &Group<'_>) {

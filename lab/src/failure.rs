@@ -2,6 +2,7 @@
 
 use crate::cli::UsageError;
 use crate::host::HostError;
+use crate::sizes::SizesError;
 use crate::stream::StreamError;
 use std::io;
 use thiserror::Error;
@@ -18,6 +19,9 @@ pub enum Failure {
     /// Something cannot be done on this workstation.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// The sizes of closures cannot be told.
+    #[error(transparent)]
+    Sizes(#[from] SizesError),
     /// Machines of the matrix that have failed, or shown what was not expected.
     #[error("{failed} of {of} machines failed")]
     Machines {
@@ -138,6 +142,7 @@ impl Failure {
             | Self::NotFetched { .. }
             | Self::NoHosts(_)
             | Self::Signals(_) => 1,
+            Self::Sizes(error) => error.status(),
             Self::Machines { untrusted, .. } if !untrusted => 1,
             Self::Signal(number) => 128_u8.saturating_add(*number),
             Self::Usage(_) | Self::OverInput(_) => 2,
@@ -160,6 +165,7 @@ impl Failure {
     pub fn remedy(&self) -> Option<String> {
         let remedy = match self {
             Self::Host(error) => return error.remedy(),
+            Self::Sizes(error) => return error.remedy(),
             Self::Stream(error) => error.problem.remedy(),
             Self::Mismatch { .. } => "summarise them one by one, or give each run its --label",
             Self::Several { .. } => "give one machine in one setting for each side",

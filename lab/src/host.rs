@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 use thiserror::Error;
@@ -283,7 +283,10 @@ pub fn lock(
 
 /// The signal that is to end the program, once it came.
 #[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<AtomicUsize>);
+pub struct Interrupt {
+    number: Arc<AtomicUsize>,
+    let_through: Arc<AtomicBool>,
+}
 
 impl Interrupt {
     /// Watches for SIGINT, SIGTERM and SIGHUP from now on.
@@ -294,15 +297,23 @@ impl Interrupt {
         let interrupt = Self::default();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             let number = usize::try_from(signal).unwrap_or(usize::MAX);
-            signal_hook::flag::register_usize(signal, Arc::clone(&interrupt.0), number)?;
+            signal_hook::flag::register_usize(signal, Arc::clone(&interrupt.number), number)?;
+            let let_through = Arc::clone(&interrupt.let_through);
+            signal_hook::flag::register_conditional_default(signal, let_through)?;
         }
         Ok(interrupt)
+    }
+
+    /// From now on a signal ends the program at once: nothing is left to be tidied up, and
+    /// what is written to may not be read.
+    pub fn let_through(&self) {
+        self.let_through.store(true, Ordering::Relaxed);
     }
 
     /// Its number; `None` if none came.
     #[must_use]
     pub fn signal(&self) -> Option<u8> {
-        let number = self.0.load(Ordering::Relaxed);
+        let number = self.number.load(Ordering::Relaxed);
         u8::try_from(number).ok().filter(|&number| number != 0)
     }
 }

@@ -25,6 +25,7 @@ pub mod readers;
 pub mod report;
 pub mod runs;
 pub mod scratch;
+pub mod sizes;
 pub mod stream;
 pub mod summary;
 

@@ -3,9 +3,11 @@
 //! The page asks for nothing: style, drawings and script are in it, and its own policy
 //! forbids the rest. All text of a file goes through templates that escape it.
 
+mod audit;
 mod changes;
 mod environment;
 mod kernels;
+mod kinds;
 mod line;
 mod many;
 mod memmap;
@@ -66,6 +68,10 @@ struct Page {
 const TIMELESS: &str =
     "This machine is emulated, or may be: its times say nothing, and are not shown.";
 
+/// Said where starts are summed up and not there themselves.
+const UNSTARTED: &str =
+    "Only sums of startup are here; the rows of the starts they are made of are missing.";
+
 /// The most sentences about records beside `bench` and `probe`.
 const OTHERS_SAID: usize = 6;
 
@@ -75,6 +81,7 @@ struct Has {
     changes: bool,
     semantics: bool,
     survey: bool,
+    audit: bool,
     memmap: bool,
     sharing: bool,
     startup: bool,
@@ -88,6 +95,7 @@ impl Has {
             changes: any(|view| view.changes.is_some()),
             semantics: any(|view| view.semantics.is_some()),
             survey: any(|view| view.survey.is_some()),
+            audit: any(|view| view.audit.is_some()),
             memmap: any(|view| view.memmap.is_some()),
             sharing: any(|view| view.sharing.is_some()),
             startup: any(|view| !view.startup.is_empty() || !view.startless.is_empty()),
@@ -108,6 +116,7 @@ struct View {
     changes: Option<changes::Changes>,
     semantics: Option<semantics::Semantics>,
     survey: Option<survey::Survey>,
+    audit: Option<audit::Audit>,
     memmap: Option<memmap::Memmap>,
     sharing: Option<sharing::Sharing>,
     startup: Vec<startup::Startup>,
@@ -211,6 +220,7 @@ impl View {
         let starts = startup::of(run);
         let startless = match real {
             Real::No if !starts.is_empty() => TIMELESS,
+            _ if starts.is_empty() && run.others.sums > 0 => UNSTARTED,
             _ => "",
         };
         let timeless = match real {
@@ -237,6 +247,7 @@ impl View {
             changes: changes::Changes::of(run, &groups),
             semantics: semantics::Semantics::of(&run.probes),
             survey: survey::Survey::of(run),
+            audit: audit::Audit::of(run, real != Real::No),
             memmap: memmap::Memmap::of(run),
             sharing: sharing::Sharing::of(run),
             startup: if startless.is_empty() {
@@ -255,10 +266,15 @@ fn others_said(views: &[View], sizes: &[sizes::Sizes]) -> Vec<String> {
     let several = views.len() > 1;
     let of_view = |view: &View| -> Vec<String> {
         let survey = view.survey.iter().map(|found| &found.said);
+        let audit = view.audit.iter().map(|found| &found.said);
         let sharing = view.sharing.iter().map(|found| &found.said);
         let startup = view.startup.iter().map(|found| &found.said);
         let memmap = view.memmap.iter().map(|found| &found.said);
-        let said = survey.chain(sharing).chain(startup).chain(memmap);
+        let said = survey
+            .chain(audit)
+            .chain(sharing)
+            .chain(startup)
+            .chain(memmap);
         let said = said.filter(|said| !said.is_empty());
         let place = if several {
             format!("{}: ", view.heading)

@@ -6,6 +6,16 @@
   const say = (text) => { document.getElementById("said").textContent = text; };
   document.documentElement.classList.add("scripting");
 
+  // A section that has nothing of the machine shown says so.
+  const empty = all("main > section").filter((section) => all("[data-run]", section).length > 0)
+    .map((section) => {
+      const note = document.createElement("p");
+      note.className = "note nothing";
+      note.textContent = "There are no such rows of the machine shown.";
+      section.append(note);
+      return { note, views: all("[data-run]", section) };
+    });
+
   const chosen = { run: "0", layout: null, phase: "cold" };
   const show = () => {
     for (const view of all("[data-run]")) {
@@ -19,6 +29,7 @@
         note.hidden = charts.length === 0 || charts.some((chart) => !chart.hidden);
       }
     }
+    for (const { note, views } of empty) note.hidden = views.some((view) => !view.hidden);
   };
   for (const name of ["layout", "phase"]) {
     for (const radio of all(`input[name="${name}"]`)) {
@@ -99,6 +110,7 @@
   let open = [];
   addEventListener("beforeprint", () => {
     for (const hidden of all("[data-run], .chart")) hidden.hidden = false;
+    for (const { note } of empty) note.hidden = true;
     open = all("details:not([open])");
     for (const details of open) details.open = true;
   });

@@ -129,7 +129,7 @@ fn the_rows() {
     for (input, problem, hint) in [
         (
             small("bench,", "survey2,"),
-            "stream 1, line 6 (row 1): unknown record 'survey2'; this program reads: bench, probe, survey, audit, memmap, sharing, sharing-fit, startup, sizes",
+            "stream 1, line 6 (row 1): unknown record 'survey2'; this program reads: bench, probe, survey, audit, memmap, sharing, sharing-fit, startup, startup-ab, startup-fit, sizes",
             NEWER,
         ),
         (
@@ -213,12 +213,12 @@ fn the_end() {
         ),
         (
             include_str!("data/unknown-record.csv").to_owned(),
-            "stream 1, line 4 (row 1): unknown record 'survey2'; this program reads: bench, probe, survey, audit, memmap, sharing, sharing-fit, startup, sizes",
+            "stream 1, line 4 (row 1): unknown record 'survey2'; this program reads: bench, probe, survey, audit, memmap, sharing, sharing-fit, startup, startup-ab, startup-fit, sizes",
             NEWER,
         ),
         (
             include_str!("data/unknown-header.csv").to_owned(),
-            "stream 1, line 4: the header is of no known record; this program reads: bench, probe, survey, audit, memmap, sharing, sharing-fit, startup, sizes",
+            "stream 1, line 4: the header is of no known record; this program reads: bench, probe, survey, audit, memmap, sharing, sharing-fit, startup, startup-ab, startup-fit, sizes",
             NEWER,
         ),
     ] {

@@ -114,7 +114,7 @@ fn what_a_read_gave_and_changed_is_in_its_cell() {
         &text(&html),
         &[
             // Two streams of one machine that disagree.
-            "prot-none the same, then made PROT_NONE page one page 4 KiB read or EIO EFAULT",
+            "prot-none private anonymous memory, written, then made PROT_NONE page one page 4 KiB read or EIO EFAULT",
             "cross from readable memory into it 4 KiB, EIO 4 KiB, EFAULT S",
             "S pages split: they were shared, and each is now a copy of its own",
         ],

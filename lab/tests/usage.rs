@@ -10,6 +10,7 @@ const REPORT: &str = "usage: cowitness-lab report [options] FILE...";
 const COMPARE: &str = "usage: cowitness-lab compare [options] A B";
 const MATRIX: &str = "usage: cowitness-lab matrix [options] [-- APPLIANCE ARGS...]";
 const KERNELS: &str = "usage: cowitness-lab kernels [options]";
+const SIZES: &str = "usage: cowitness-lab sizes --manifest FILE [options]";
 
 #[test]
 fn help_and_version_go_to_stdout() {
@@ -20,7 +21,8 @@ fn help_and_version_go_to_stdout() {
     let compare = include_str!("data/help-compare.txt");
     let matrix = include_str!("data/help-matrix.txt");
     let kernels = include_str!("data/help-kernels.txt");
-    let cases: [(&[&str], &str); 10] = [
+    let sizes = include_str!("data/help-sizes.txt");
+    let cases: [(&[&str], &str); 11] = [
         (&["-h"], program),
         (&["--help"], program),
         (&["summary", "--help"], summary),
@@ -29,6 +31,7 @@ fn help_and_version_go_to_stdout() {
         (&["compare", "absent.csv", "--help"], compare),
         (&["matrix", "--arch=aarch64", "--help"], matrix),
         (&["kernels", "-h"], kernels),
+        (&["sizes", "--manifest=absent", "-h"], sizes),
         (&["--version"], version),
         (&["summary", "-V"], version),
     ];
@@ -41,31 +44,45 @@ fn help_and_version_go_to_stdout() {
 
 #[test]
 fn usage_errors_name_the_word_and_what_is_allowed() {
-    let cases: [(&[&str], &str, &str); 28] = [
+    let cases: [(&[&str], &str, &str); 30] = [
         (
             &[],
-            "no command given; commands are summary, report, compare, matrix, kernels",
+            "no command given; commands are summary, report, compare, matrix, kernels, \
+             sizes",
             PROGRAM,
         ),
         (
             &["sumary", "-h"],
-            "unknown command 'sumary'; commands are summary, report, compare, matrix, kernels",
+            "unknown command 'sumary'; commands are summary, report, compare, matrix, kernels, \
+             sizes",
             PROGRAM,
         ),
         (
             &["-"],
-            "unknown command '-'; commands are summary, report, compare, matrix, kernels",
+            "unknown command '-'; commands are summary, report, compare, matrix, kernels, \
+             sizes",
             PROGRAM,
         ),
         (
             &["\x1b[2J"],
-            "unknown command '\\u{1b}[2J'; commands are summary, report, compare, matrix, kernels",
+            "unknown command '\\u{1b}[2J'; commands are summary, report, compare, matrix, kernels, \
+             sizes",
             PROGRAM,
         ),
         (
             &["-x"],
             "unknown option '-x'; options are -h, --help, -V, --version",
             PROGRAM,
+        ),
+        (
+            &["sizes"],
+            "no --manifest given; '-' is standard input",
+            SIZES,
+        ),
+        (
+            &["sizes", "--avg=5K"],
+            "'5K' for --avg is no power of two from 256 to 4194304 bytes, like 16K",
+            SIZES,
         ),
         (
             &["summary"],

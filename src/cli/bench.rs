@@ -342,7 +342,7 @@ fn exclusive(word: Word) -> Result<Exclusive, Refused> {
     })
 }
 
-fn pin(word: Word) -> Result<Pin, Refused> {
+pub(super) fn pin(word: Word) -> Result<Pin, Refused> {
     choose(word, &[("current", Pin::Current), ("none", Pin::None)]).or_else(|Refused| {
         let cpu = value::number(word, 0, crate::sys::cpu::LIMIT as u64 - 1)?;
         usize::try_from(cpu).map(Pin::Cpu).map_err(|_| Refused)

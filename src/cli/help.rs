@@ -1,8 +1,8 @@
 //! Help texts, laid out from the tables of options.
 
 use super::{
-    COMMANDS, CommandSpec, HasCommon, OptionWord, Topic, audit, bench, common_options, env, probe,
-    selftest, survey, usage_line,
+    COMMANDS, CommandSpec, HasCommon, OptionWord, Topic, audit, bench, common_options, env, memmap,
+    probe, selftest, sharing, startup, survey, usage_line,
 };
 use crate::sys::Errno;
 use crate::sys::stdio::Output;
@@ -17,8 +17,12 @@ pub(super) fn print(topic: Topic, out: Output) -> Result<(), Errno> {
         Topic::Audit => command(&audit::SPEC, topic, out),
         Topic::Bench => command(&bench::SPEC, topic, out),
         Topic::Env => command(&env::SPEC, topic, out),
+        Topic::Memmap => command(&memmap::SPEC, topic, out),
         Topic::Probe => command(&probe::SPEC, topic, out),
         Topic::Selftest => command(&selftest::SPEC, topic, out),
+        Topic::StartupAb => command(&startup::AB, topic, out),
+        Topic::StartupSlope => command(&startup::SLOPE, topic, out),
+        Topic::Sharing => command(&sharing::SPEC, topic, out),
         Topic::Survey => command(&survey::SPEC, topic, out),
     }
 }

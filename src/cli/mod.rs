@@ -8,8 +8,11 @@ pub mod audit;
 pub mod bench;
 pub mod env;
 mod help;
+pub mod memmap;
 pub mod probe;
 pub mod selftest;
+pub mod sharing;
+pub mod startup;
 pub mod survey;
 pub mod value;
 
@@ -130,10 +133,16 @@ pub struct Asked {
     pub bench: bench::Options,
     /// Of `env`.
     pub env: Common,
+    /// Of `memmap`.
+    pub memmap: memmap::Options,
     /// Of `probe`.
     pub probe: probe::Options,
     /// Of `selftest`.
     pub selftest: Common,
+    /// Of `startup ab` and `startup slope`.
+    pub startup: startup::Options,
+    /// Of `sharing`.
+    pub sharing: sharing::Options,
     /// Of `survey`.
     pub survey: survey::Options,
     /// The value in effect of each option.
@@ -151,10 +160,18 @@ pub enum Topic {
     Bench,
     /// `env`.
     Env,
+    /// `memmap`.
+    Memmap,
     /// `probe`.
     Probe,
     /// `selftest`.
     Selftest,
+    /// `startup ab`.
+    StartupAb,
+    /// `startup slope`.
+    StartupSlope,
+    /// `sharing`.
+    Sharing,
     /// `survey`.
     Survey,
 }
@@ -194,11 +211,19 @@ pub enum Problem {
 }
 
 /// Name, purpose and topic of each command, in the order of the help.
-pub const COMMANDS: [(&str, &str, Topic); 6] = [
+pub const COMMANDS: [(&str, &str, Topic); 10] = [
     (bench::SPEC.name, bench::SPEC.purpose, Topic::Bench),
     (probe::SPEC.name, probe::SPEC.purpose, Topic::Probe),
     (survey::SPEC.name, survey::SPEC.purpose, Topic::Survey),
     (audit::SPEC.name, audit::SPEC.purpose, Topic::Audit),
+    (memmap::SPEC.name, memmap::SPEC.purpose, Topic::Memmap),
+    (startup::AB.name, startup::AB.purpose, Topic::StartupAb),
+    (
+        startup::SLOPE.name,
+        startup::SLOPE.purpose,
+        Topic::StartupSlope,
+    ),
+    (sharing::SPEC.name, sharing::SPEC.purpose, Topic::Sharing),
     (env::SPEC.name, env::SPEC.purpose, Topic::Env),
     (selftest::SPEC.name, selftest::SPEC.purpose, Topic::Selftest),
 ];
@@ -274,6 +299,7 @@ pub fn parse(
         b"audit" => options(&audit::SPEC, words, &mut asked.audit, &mut asked.effective),
         b"bench" => options(&bench::SPEC, words, &mut asked.bench, &mut asked.effective),
         b"env" => options(&env::SPEC, words, &mut asked.env, &mut asked.effective),
+        b"memmap" => memmap::parse(argument, &mut asked.memmap, &mut asked.effective),
         b"probe" => options(&probe::SPEC, words, &mut asked.probe, &mut asked.effective),
         b"selftest" => options(
             &selftest::SPEC,
@@ -281,6 +307,19 @@ pub fn parse(
             &mut asked.selftest,
             &mut asked.effective,
         ),
+        b"startup" => startup::parse(&word, &mut asked.startup, &mut asked.effective),
+        b"sharing" => {
+            let is_end = |word: &Word| *word == b"--";
+            let end = (2..).map_while(word).position(|word| is_end(&word));
+            asked.sharing.program = end.map(|end| 2 + end + 1);
+            let words = &mut words.take_while(|word| !is_end(word));
+            options(
+                &sharing::SPEC,
+                words,
+                &mut asked.sharing,
+                &mut asked.effective,
+            )
+        }
         b"survey" => options(
             &survey::SPEC,
             words,
@@ -433,8 +472,12 @@ pub fn usage_line(topic: Topic) -> &'static str {
         Topic::Audit => "usage: cowitness audit [options] PID",
         Topic::Bench => "usage: cowitness bench [options]",
         Topic::Env => "usage: cowitness env [options]",
+        Topic::Memmap => memmap::USAGE,
         Topic::Probe => "usage: cowitness probe [options]",
         Topic::Selftest => "usage: cowitness selftest [options]",
+        Topic::StartupAb => "usage: cowitness startup ab [options] --a CMD... -- --b CMD...",
+        Topic::StartupSlope => "usage: cowitness startup slope [options] N=PATH... static=PATH",
+        Topic::Sharing => "usage: cowitness sharing [options] [-- PROGRAM ARGS...]",
         Topic::Survey => "usage: cowitness survey [options] PID",
     }
 }

@@ -1,6 +1,7 @@
 //! Options of `probe`.
 
 use super::{CommandSpec, Common, HasCommon, OptionSpec, OptionWord, Refused, Topic, Word, value};
+use crate::fixture::kinds::Kinds;
 use crate::measure::plan::List;
 use crate::reader::Method;
 
@@ -11,6 +12,10 @@ pub struct Options {
     pub common: Common,
     /// Readers; the control comes on top.
     pub methods: List<Method>,
+    /// Kinds of memory.
+    pub kinds: Kinds,
+    /// Whether the machine may be set up for more kinds.
+    pub setup: bool,
 }
 
 impl HasCommon for Options {
@@ -24,13 +29,16 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
     topic: Topic::Probe,
     name: "probe",
     purpose: "ask each reader what it gets from each kind of memory, and see what that changes",
-    about: "For each kind of memory and each reader, a child is forked and one range of it\n\
-            is read once: a page, a range that starts readable and runs into it (cross),\n\
-            or all of it. One CSV row each goes to stdout: the bytes that came or the\n\
-            errno, and the frames, RSS, PSS and faults that changed. Rows of method none\n\
-            read nothing; if they show a change, nothing here can be trusted (status 3).\n\
-            Kinds so far: anonymous memory shared by fork, PROT_NONE with and without\n\
-            pages, a hole.\n",
+    about: "For each kind of memory and each reader, a child is forked, the state of its memory\n\
+            is proved, and one range of it is read once: a page, a range that starts readable\n\
+            and runs into it (cross), or all of it. One CSV row each goes to stdout: the bytes\n\
+            that came or the errno, and the frames, RSS, PSS and faults that changed. Rows of\n\
+            method none read nothing; if they show a change, nothing here can be trusted\n\
+            (status 3). What this machine, as it is, does not have is a row that is skipped,\n\
+            with the reason, and no failure. A read that does not return is killed after 3 s.\n\
+            \n\
+            Nothing on the machine is changed unless --setup is given, or this is run by\n\
+            cowitness as the first process of a machine.\n",
     operand: None,
     options: OPTIONS,
     examples: &[
@@ -39,32 +47,76 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             "cowitness probe --method proc,vmread -q > probe.csv",
             "two readers, no table",
         ),
+        (
+            "cowitness probe --kind thp,swapped,ksm --setup > probe.csv",
+            "kinds that need something set up (root)",
+        ),
     ],
 };
 
-const OPTIONS: &[OptionSpec<Options>] = &[OptionSpec {
-    word: OptionWord {
-        name: "--method",
-        short: "",
-        value: "LIST",
-        default: "all",
-        allowed: "all, or names of proc, proc-seek, vmread, vmread-batch, ptrace, kcore, \
-                  map-files, hybrid",
-        help: "readers; all: all but kcore and map-files",
+const OPTIONS: &[OptionSpec<Options>] = &[
+    OptionSpec {
+        word: OptionWord {
+            name: "--method",
+            short: "",
+            value: "LIST",
+            default: "all",
+            allowed: "all, or names of proc, proc-seek, vmread, vmread-batch, ptrace, kcore, \
+                      map-files, hybrid",
+            help: "readers",
+        },
+        set: |options, word| {
+            options.methods = methods(word)?;
+            Ok(())
+        },
     },
-    set: |options, word| {
-        options.methods = methods(word)?;
-        Ok(())
+    OptionSpec {
+        word: OptionWord {
+            name: "--kind",
+            short: "",
+            value: "LIST",
+            default: "all",
+            allowed: "all, or names of kinds as in the kind column",
+            help: "kinds of memory",
+        },
+        set: |options, word| {
+            options.kinds = kinds(word)?;
+            Ok(())
+        },
     },
-}];
+    OptionSpec {
+        word: OptionWord {
+            name: "--setup",
+            short: "",
+            value: "",
+            default: "",
+            allowed: "no value",
+            help: "as root: allow and reserve huge pages, run KSM, swap to an unused zram0; put \
+                   back at the end and at signals",
+        },
+        set: |options, _| {
+            options.setup = true;
+            Ok(())
+        },
+    },
+];
+
+fn kinds(word: Word) -> Result<Kinds, Refused> {
+    if word == b"all" {
+        return Ok(Kinds::ALL);
+    }
+    let mut kinds = Kinds::default();
+    let mut names = word.split(|&byte| byte == b',');
+    names
+        .try_for_each(|name| kinds.add(name))
+        .map_err(|_| Refused)?;
+    Ok(kinds)
+}
 
 fn methods(word: Word) -> Result<List<Method>, Refused> {
     let other = |method: &Method| Method::remote().contains(method);
     match word {
-        b"all" => {
-            let all = Method::remote().iter().copied();
-            Ok(all.filter(|method| method.is_general()).collect())
-        }
+        b"all" => List::from_slice(Method::remote()).map_err(|_| Refused),
         names => value::list(names, |name| {
             Method::from_name(name).filter(other).ok_or(Refused)
         }),

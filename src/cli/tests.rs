@@ -149,4 +149,6 @@ fn tables_fit() {
     }
     check(&bench::SPEC);
     check(&env::SPEC);
+    check(&startup::AB);
+    check(&startup::SLOPE);
 }

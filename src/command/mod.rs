@@ -5,9 +5,13 @@ pub mod audit;
 pub mod bench;
 pub mod env;
 mod live;
+pub mod memmap;
 pub mod probe;
 mod progress;
+mod room;
 pub mod selftest;
+pub mod sharing;
+pub mod startup;
 pub mod survey;
 
 use crate::emit::Sink;

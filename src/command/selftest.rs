@@ -5,18 +5,20 @@
 //! privileges do not offer is skipped, with the reason.
 
 use super::probe::prober;
+use crate::emit::probe_row::reason::{NO_LOSS, NOT_HERE, NOT_PERMITTED};
 use crate::emit::record::Status;
 use crate::error::Error;
-use crate::fixture::kinds::{KINDS, Kind, Op};
-use crate::fixture::{Fixture, FixtureError};
+use crate::fixture::kinds::{BASIC, KINDS, Kind, Op};
+use crate::fixture::{Arena, Fixture, FixtureError};
 use crate::measure::footprint::usage;
-use crate::measure::probe::{Answer, Content, NOT_HERE, NOT_PERMITTED, Probed, Prober};
+use crate::measure::probe::{Answer, Content, Probed, Prober};
 use crate::reader::{End, Method};
 use crate::sys::auxv::Auxv;
 use crate::sys::file::Process;
 use crate::sys::process::own_faults;
+use crate::sys::segments::Backing;
 use crate::sys::stdio::stdout;
-use crate::sys::{Clock, errno};
+use crate::sys::{Clock, Shape, errno};
 use crate::text::{Full, Text};
 
 /// Why a check did not pass; the text beside it tells more.
@@ -45,12 +47,13 @@ type Check = fn(&mut Bench<'_>, &mut Text) -> Outcome;
 
 /// The kind that every reader must get, and that `control` looks at; the others are asked
 /// for.
-const SHARED: &Kind = &KINDS[0];
+static SHARED: &Kind = &KINDS[0];
 
 /// What the checks work with, as far as it could be had.
 struct Bench<'b> {
     auxv: &'b Auxv,
     clock: Option<Clock>,
+    arena: Option<Arena>,
     prober: Option<Prober>,
 }
 
@@ -62,6 +65,7 @@ pub fn run(auxv: &Auxv) -> Result<(), Error> {
     let mut bench = Bench {
         auxv,
         clock: None,
+        arena: None,
         prober: None,
     };
     let mut counts = Counts::default();
@@ -69,13 +73,11 @@ pub fn run(auxv: &Auxv) -> Result<(), Error> {
         counts.tell(name, &mut |detail| check(&mut bench, detail))?;
     }
     // The memory that is read here is no file's.
-    for method in Method::ALL
-        .into_iter()
-        .filter(|&method| method != Method::MapFiles)
-    {
+    let remote = Method::remote().iter().copied();
+    for method in remote.filter(|&method| method != Method::MapFiles) {
         counts.tell(method.name(), &mut |detail| bench.reader(method, detail))?;
     }
-    for kind in KINDS.iter().filter(|kind| !kind.readable) {
+    for kind in KINDS[..BASIC].iter().filter(|kind| !kind.readable) {
         counts.tell(kind.name, &mut |detail| bench.kind(kind, detail))?;
     }
     counts.conclude()
@@ -173,7 +175,7 @@ fn answered(status: &Status<'_>, detail: &mut Text) -> Outcome {
         Status::Ok => return Ok(()),
         Status::Skipped(reason) => {
             detail.add(reason);
-            if matches!(reason, NOT_HERE | NOT_PERMITTED) {
+            if matches!(reason, NOT_HERE | NOT_PERMITTED) || NO_LOSS.contains(&reason) {
                 return Err(Not::Offered);
             }
         }
@@ -231,14 +233,27 @@ fn fault_counters(_: &mut Bench<'_>, detail: &mut Text) -> Outcome {
     })
 }
 
-/// Sets up the arena; says how sharing is told here.
+/// Sixteen pages, and as many behind a gap.
+fn arena(page_bytes: usize) -> Result<Arena, Error> {
+    let shape = Shape {
+        segments: 2,
+        segment_bytes: 16 * page_bytes,
+        gap_bytes: page_bytes,
+    };
+    Arena::populate(shape, Backing::Small, page_bytes).map_err(Error::kernel("map the arena"))
+}
+
+/// Sets up what is read; says how sharing is told here.
 fn evidence(bench: &mut Bench<'_>, detail: &mut Text) -> Outcome {
     let clock = bench.clock.ok_or_else(|| no_arena(detail))?;
-    let prober = prober(clock, bench.auxv.page_bytes()).map_err(|error| {
+    let page_bytes = bench.auxv.page_bytes();
+    let both = arena(page_bytes).and_then(|arena| Ok((arena, prober(clock, page_bytes)?)));
+    let (arena, prober) = both.map_err(|error| {
         error.describe(detail);
         Not::Right
     })?;
     detail.add(prober.evidence.name());
+    bench.arena = Some(arena);
     bench.prober = Some(prober);
     Ok(())
 }
@@ -246,8 +261,8 @@ fn evidence(bench: &mut Bench<'_>, detail: &mut Text) -> Outcome {
 /// The child parks, writes when told to, and parks again.
 fn fork(bench: &mut Bench<'_>, detail: &mut Text) -> Outcome {
     let clock = bench.clock.ok_or_else(|| no_arena(detail))?;
-    let prober = bench.prober.as_mut().ok_or_else(|| no_arena(detail))?;
-    let written = Fixture::fork(&mut prober.arena, clock).and_then(|fixture| {
+    let arena = bench.arena.as_mut().ok_or_else(|| no_arena(detail))?;
+    let written = Fixture::fork(arena, clock).and_then(|fixture| {
         fixture.first_write()?;
         Ok(fixture.is_parked())
     });
@@ -260,8 +275,8 @@ fn fork(bench: &mut Bench<'_>, detail: &mut Text) -> Outcome {
 
 /// Every field that is relied on is there, and the VMAs are those that were made.
 fn smaps(bench: &mut Bench<'_>, detail: &mut Text) -> Outcome {
-    let prober = bench.prober.as_ref().ok_or_else(|| no_arena(detail))?;
-    let segments = prober.arena.segments();
+    let arena = bench.arena.as_ref().ok_or_else(|| no_arena(detail))?;
+    let segments = arena.segments();
     let found = usage(Process::Myself, &segments.range()).map_err(|_| {
         detail.add("a field is missing or not understood");
         Not::Right

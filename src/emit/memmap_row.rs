@@ -38,7 +38,8 @@ record! {
         anon_huge_kib: Option<u64>,
         /// VmRSS after the advice that is given after touching (`dontneed`, `free`).
         advised_rss_kib: Option<u64>,
-        /// The mode of transparent huge pages in force; empty if the kernel has none.
+        /// The mode of transparent huge pages in force, or `off-by-prctl`; empty if the kernel
+        /// has none.
         thp: &'a str,
         /// Bytes around a file fault that are mapped with it; empty if it is not shown.
         fault_around_bytes: Option<u64>,
@@ -46,5 +47,35 @@ record! {
         write_bytes: Option<u64>,
         /// Whether it was done.
         status: Status<'a>,
+        /// Rss of the target's VMAs after it, by smaps: exact where VmRSS is not.
+        target_rss_kib: Option<u64>,
+        /// AnonHugePages of the target's VMAs after the advice that is given after touching.
+        advised_anon_huge_kib: Option<u64>,
+        /// Minor faults of touching once more after that advice.
+        again_minor_faults: Option<u64>,
+        /// Major faults of the same.
+        again_major_faults: Option<u64>,
+        /// VmSize before; this and all that follow only with `--report`.
+        vsz_before_kib: Option<u64>,
+        /// VmSize after touching.
+        vsz_after_kib: Option<u64>,
+        /// Pss of the process before.
+        pss_before_kib: Option<u64>,
+        /// Pss after touching.
+        pss_after_kib: Option<u64>,
+        /// Private_Clean and Private_Dirty of the process before.
+        uss_before_kib: Option<u64>,
+        /// The same after touching.
+        uss_after_kib: Option<u64>,
+        /// VmSwap before.
+        swap_before_kib: Option<u64>,
+        /// VmSwap after touching.
+        swap_after_kib: Option<u64>,
+        /// Committed_AS of the machine before.
+        committed_before_kib: Option<u64>,
+        /// Committed_AS after touching.
+        committed_after_kib: Option<u64>,
+        /// CommitLimit of the machine.
+        commit_limit_kib: Option<u64>,
     }
 }

@@ -3,6 +3,67 @@
 use super::record::Status;
 use crate::record;
 
+/// Reasons for the `status` column that are no loss: this machine, as it is, has no answer to
+/// that question.
+pub mod reason {
+    /// This kernel, or this CPU, has no such kind of memory.
+    pub const NO_SUCH_KIND: &str = "no-such-kind-here";
+    /// The kernel could give it, and did not: memory is short, or in pieces.
+    pub const NOT_GIVEN: &str = "kernel-did-not-give-it";
+    /// Something has to be set up first, which `--setup` does.
+    pub const NEEDS_SETUP: &str = "needs-setup";
+    /// The kind, or the proof of its state, takes more rights.
+    pub const NEEDS_PRIVILEGE: &str = "needs-privilege";
+    /// This kernel does not show what would prove the state.
+    pub const CANNOT_BE_PROVED: &str = "cannot-be-proved";
+    /// The read had not returned after 3 s, and was killed.
+    pub const BLOCKED: &str = "blocked";
+    /// `kcore`: the page is not in memory.
+    pub const NOT_PRESENT: &str = "page-not-present";
+    /// `map-files`: no file is behind the mapping.
+    pub const NO_FILE: &str = "no-file-behind-it";
+    /// `map-files`: the page is a copy that the file does not have.
+    pub const NOT_THE_FILES: &str = "page-is-not-the-files";
+    /// `hybrid`: reading it would change something.
+    pub const LEFT_UNREAD: &str = "left-unread";
+    /// `kcore`: zeros came, and are not what lies there: the page is not in the kernel's
+    /// direct map (memfd_secret; fs/proc/kcore.c gives zeros for what it cannot copy).
+    pub const FALSE_ZEROS: &str = "false-zeros";
+    /// All of these.
+    pub const NO_LOSS: [&str; 11] = [
+        FALSE_ZEROS,
+        LEFT_UNREAD,
+        NOT_PRESENT,
+        NO_FILE,
+        NOT_THE_FILES,
+        NO_SUCH_KIND,
+        NOT_GIVEN,
+        NEEDS_SETUP,
+        NEEDS_PRIVILEGE,
+        CANNOT_BE_PROVED,
+        BLOCKED,
+    ];
+    /// The kernel has no such reader: a loss, but for the readers in [`OPTIONAL`].
+    pub const NOT_HERE: &str = "not-in-this-kernel";
+    /// The reader may not be used here: likewise.
+    pub const NOT_PERMITTED: &str = "not-permitted";
+    /// Readers that many machines lack, or allow to root alone.
+    pub const OPTIONAL: [&str; 2] = ["kcore", "map-files"];
+}
+
+/// Whether a reader's row of this status leaves a question open that should have been answered.
+#[must_use]
+pub fn is_loss(method: &str, status: Status<'_>) -> bool {
+    match status {
+        Status::Ok => false,
+        Status::Skipped(reason::NOT_HERE | reason::NOT_PERMITTED) => {
+            !reason::OPTIONAL.contains(&method)
+        }
+        Status::Skipped(why) => !reason::NO_LOSS.contains(&why),
+        Status::Errno(_) | Status::Short(_) => true,
+    }
+}
+
 record! {
     /// One read of one range in a fresh fork, and everything it changed.
     ///

@@ -74,9 +74,11 @@ record! {
         Locked: Option<u64>,
         /// Growth of the machine's `Shmem` per process, KiB.
         shmem_delta_kb: Option<i64>,
-        /// Other processes that map the same files.
+        /// Other processes that map the same files; at least so many, if some could not be
+        /// looked at.
         bystanders: Option<u64>,
-        /// Sum of the file sizes of the program's load segments, KiB.
+        /// Sum of the file sizes of the program's load segments, KiB, rounded up; for
+        /// `native` with those of its interpreter, which are copied as well.
         sum_filesz_kb: Option<u64>,
         /// Whether the process was measured.
         status: Status<'a>,

@@ -147,12 +147,12 @@ impl Iterator for Cases<'_> {
 
 /// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
 /// OOPSLA 2014): enough to shuffle a few cases, the same on every machine.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-    fn new(seed: u64, stream: u64) -> Self {
+    pub(crate) fn new(seed: u64, stream: u64) -> Self {
         let mut random = Self(seed);
         random.0 = random.next() ^ stream.wrapping_mul(Self::GAMMA);
         random
@@ -171,7 +171,7 @@ impl Random {
     }
 
     /// Fisher and Yates.
-    fn shuffle(&mut self, items: &mut [usize]) {
+    pub(crate) fn shuffle(&mut self, items: &mut [usize]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
         }

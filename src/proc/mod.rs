@@ -14,9 +14,11 @@ pub mod lines;
 pub mod maps;
 pub mod number;
 pub mod pagemap;
+pub mod rollup;
 pub mod smaps;
 pub mod stat;
 pub mod status;
+pub mod syscall;
 mod usage;
 
 #[cfg(test)]

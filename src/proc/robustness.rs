@@ -4,7 +4,7 @@
 use super::lines::LineBuffer;
 use super::maps::MapsLine;
 use super::smaps::UsageSum;
-use super::{choice, cmdline, cpuinfo, kconfig, number, samples, stat, status};
+use super::{choice, cmdline, cpuinfo, kconfig, number, rollup, samples, stat, status, syscall};
 
 /// What the replaced byte becomes: nothing, separators, digits, not UTF-8.
 const REPLACEMENTS: &[u8] = b"\0\n :-(\")9f\xff";
@@ -32,6 +32,8 @@ fn parse_with_everything(text: &[u8]) {
     let _ = number::decimal(text);
     let _ = number::hex(text);
     let _ = number::kib(text);
+    let _ = syscall::call(text);
+    let _ = rollup::parse(text, &mut [None; rollup::FIELD_COUNT]);
     let _ = MapsLine::parse(text);
     let _ = stat::Stat::parse(text);
     let _ = status::kib_field(text, b"MemTotal");

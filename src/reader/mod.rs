@@ -24,6 +24,7 @@ pub use ptrace::Ptrace;
 pub use target::Target;
 pub use vmread::{BATCH_BYTES, Vmread, VmreadBatch};
 
+use crate::emit::probe_row::reason;
 use crate::sys::remote::RemoteSpan;
 use crate::sys::{Errno, RemoteAddr};
 
@@ -106,12 +107,12 @@ impl Method {
     #[must_use]
     pub const fn refusal(self, errno: Errno) -> Option<&'static str> {
         match (self, errno) {
-            (_, Errno::NOSYS) => Some("not-in-this-kernel"),
-            (_, Errno::PERM | Errno::ACCESS) => Some("not-permitted"),
-            (Self::Kcore, kcore::NOT_PRESENT) => Some("page-not-present"),
-            (Self::Hybrid, hybrid::LEFT_UNREAD) => Some("left-unread"),
-            (Self::MapFiles, map_files::NO_FILE) => Some("no-file-behind-it"),
-            (Self::MapFiles, map_files::NOT_THE_FILES) => Some("page-is-not-the-files"),
+            (_, Errno::NOSYS) => Some(reason::NOT_HERE),
+            (_, Errno::PERM | Errno::ACCESS) => Some(reason::NOT_PERMITTED),
+            (Self::Kcore, kcore::NOT_PRESENT) => Some(reason::NOT_PRESENT),
+            (Self::Hybrid, hybrid::LEFT_UNREAD) => Some(reason::LEFT_UNREAD),
+            (Self::MapFiles, map_files::NO_FILE) => Some(reason::NO_FILE),
+            (Self::MapFiles, map_files::NOT_THE_FILES) => Some(reason::NOT_THE_FILES),
             _ => None,
         }
     }

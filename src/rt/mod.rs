@@ -21,7 +21,9 @@ use core::ffi::{CStr, c_char};
 use core::panic::PanicInfo;
 use core::slice;
 use cowitness::app::{self, Start};
+use cowitness::fixture::copied;
 use cowitness::sys::auxv::Auxv;
+use cowitness::sys::image::InitialStack;
 use cowitness::sys::process::exit;
 
 /// Called by `_start` with the initial stack pointer.
@@ -38,24 +40,39 @@ unsafe extern "C" fn cowitness_entry(stack: *const usize) -> ! {
     // SAFETY: STACK; past argv and its null.
     let environment = unsafe { stack.add(argc + 2) };
     // SAFETY: STACK.
-    let Some(auxv) = (unsafe { auxv_after(environment) }) else {
+    let Some((variables, auxv)) = (unsafe { environment_and_auxv(environment) }) else {
         exit(1);
     };
+    // SAFETY: STACK; as argv.
+    let environment =
+        unsafe { slice::from_raw_parts(environment.cast::<*const c_char>(), variables) };
+    // SAFETY: STACK; `argv` and `auxv` are done with if the loader takes over.
+    let initial = unsafe { InitialStack::new(stack.cast_mut()) };
+    if copied::is_asked(&initial) {
+        exit(copied::run(initial, &auxv));
+    }
     // SAFETY: STACK; each of argv's pointers is a C string.
     let argument = |index: usize| Some(unsafe { CStr::from_ptr(*argv.get(index)?) });
+    // SAFETY: STACK; as argv's.
+    let variable = |index: usize| Some(unsafe { CStr::from_ptr(*environment.get(index)?) });
     exit(app::main(&Start {
         argument: &argument,
+        variable: &variable,
         auxv,
     }))
 }
 
+/// How many variables there are, and the vector behind them.
+///
 /// # Safety
 /// STACK, with `at` pointing at envp.
-unsafe fn auxv_after(mut at: *const usize) -> Option<Auxv> {
+unsafe fn environment_and_auxv(mut at: *const usize) -> Option<(usize, Auxv)> {
+    let mut variables = 0;
     // SAFETY: STACK; envp ends with a null, which the vector follows.
     while unsafe { *at } != 0 {
         // SAFETY: not at the null yet.
         at = unsafe { at.add(1) };
+        variables += 1;
     }
     let pairs = (0..).map(|index| {
         // SAFETY: STACK; `from_pairs` stops at AT_NULL, the vector's last entry.
@@ -64,7 +81,7 @@ unsafe fn auxv_after(mut at: *const usize) -> Option<Auxv> {
         unsafe { (*pair, *pair.add(1)) }
     });
     // SAFETY: STACK.
-    unsafe { Auxv::from_pairs(pairs) }
+    Some((variables, unsafe { Auxv::from_pairs(pairs) }?))
 }
 
 #[panic_handler]

@@ -8,11 +8,17 @@
 //!
 //! Samples are never dropped. An outlier is counted, and a reader of the summary decides.
 
+mod difference;
+mod inverse;
+mod line;
 mod outlier;
 mod paired;
 mod quantile;
 mod sort;
 
+pub use difference::{DifferenceInterval, PairedDifference};
+pub use inverse::{InverseFit, Point};
+pub use line::{Line, LineError};
 pub use paired::{Direction, Interval, PairedRatio, RatioError};
 pub use quantile::Sorted;
 pub use sort::sort_by;

@@ -144,14 +144,14 @@ fn ratio_ppm(a: u64, b: u64, index: usize) -> Result<u64, RatioError> {
 }
 
 /// Which order statistics bound the interval: the `k`-th from either end, `k >= 1`.
-struct Rank {
-    k: usize,
-    confidence_ppm: u64,
+pub(super) struct Rank {
+    pub(super) k: usize,
+    pub(super) confidence_ppm: u64,
 }
 
 impl Rank {
     /// The rank for n values, or `None` if there are too few for any.
-    fn new(n: usize) -> Option<Self> {
+    pub(super) fn new(n: usize) -> Option<Self> {
         if n <= EXACT_N {
             Self::exact(n)
         } else {

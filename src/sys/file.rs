@@ -6,8 +6,8 @@ use crate::text::{Full, Text};
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::fs::{CWD, FileType, OFlags, RawDir, readlinkat_raw, stat};
-use rustix::io::{pread, read, retry_on_intr};
+use rustix::fs::{CWD, FileType, OFlags, RawDir, fstat, readlinkat_raw, stat};
+use rustix::io::{fcntl_getfd, pread, read, retry_on_intr, write};
 
 /// A process, as a path of /proc names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,16 +62,90 @@ pub fn open(path: &CStr) -> Result<OwnedFd, Errno> {
     open_as(path, OFlags::RDONLY | OFlags::CLOEXEC)
 }
 
-/// Opens a file.
+/// Opens a file of a person's choice for reading, as [`open`], but never waits for whoever
+/// is on the other side of a FIFO.
+///
+/// # Errors
+/// As open(2).
+pub fn open_any(path: &CStr) -> Result<OwnedFd, Errno> {
+    open_as(
+        path,
+        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY,
+    )
+}
+
+/// Bytes in a regular file; `None` if it is of another kind. fstat(2).
+///
+/// # Errors
+/// As fstat(2).
+pub fn regular_bytes(file: BorrowedFd<'_>) -> Result<Option<u64>, Errno> {
+    let stat = fstat(file)?;
+    let regular = FileType::from_raw_mode(stat.st_mode).is_file();
+    Ok(regular.then_some(stat.st_size.cast_unsigned()))
+}
+
+/// Opens a file for writing, not to be inherited over exec.
+///
+/// # Errors
+/// As open(2).
+pub fn open_for_writing(path: &CStr) -> Result<OwnedFd, Errno> {
+    open_as(path, OFlags::WRONLY | OFlags::CLOEXEC)
+}
+
+/// Makes a file that was not there, for writing; its owner may read and run it.
+///
+/// # Errors
+/// As open(2).
+pub fn create_program(path: &CStr) -> Result<OwnedFd, Errno> {
+    const OWNER_READS_WRITES_RUNS: usize = 0o700;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    open_with(path, flags, OWNER_READS_WRITES_RUNS)
+}
+
+/// Writes all of `bytes`. write(2).
+///
+/// # Errors
+/// As write(2), never `EINTR`; `EIO` if nothing is taken.
+pub fn write_all(file: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match retry_on_intr(|| write(file, bytes))? {
+            0 => return Err(Errno::IO),
+            written => bytes = &bytes[written..],
+        }
+    }
+    Ok(())
+}
+
+/// Takes over a descriptor that another program left open for this one.
+///
+/// # Errors
+/// `EBADF`: it is not open; `EINVAL`: it is one of the three standard ones.
+pub fn take_inherited(number: i32) -> Result<OwnedFd, Errno> {
+    if number < 3 {
+        return Err(Errno::INVAL);
+    }
+    // SAFETY: only used for this one query, which is what finds out if it is open.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+    fcntl_getfd(descriptor)?;
+    // SAFETY: open, as was just seen, and left for this program, so nobody else closes it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Opens a file, or makes it for its owner alone, as the flags say.
 ///
 /// # Errors
 /// As open(2).
 pub(super) fn open_as(path: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    const OWNER_READS_WRITES: usize = 0o600;
+    open_with(path, flags, OWNER_READS_WRITES)
+}
+
+fn open_with(path: &CStr, flags: OFlags, mode: usize) -> Result<OwnedFd, Errno> {
     retry_on_intr(|| {
         let flags = flags.bits() as usize;
         let at = path.as_ptr() as usize;
         // SAFETY: SYSCALL; the kernel reads the C string at `at`.
-        let opened = unsafe { syscall6(nr::OPENAT, AT_FDCWD, at, flags, 0, 0, 0) };
+        let opened = unsafe { syscall6(nr::OPENAT, AT_FDCWD, at, flags, mode, 0, 0) };
         // A descriptor is never negative. Saying so keeps the compiler from adding the
         // check, and two kilobytes of code for its message, that rustix' own `open` has.
         let descriptor = check(opened)? as i32 & i32::MAX;
@@ -101,6 +175,18 @@ pub fn read_link<'b>(path: &CStr, buffer: &'b mut [u8]) -> Result<&'b [u8], Errn
 pub fn read_whole<'b>(path: &CStr, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
     let file = open(path)?;
     read_to_end(file.as_fd(), buffer)
+}
+
+/// Writes `bytes` to a file of the kernel's, in one call.
+///
+/// # Errors
+/// As open(2) and write(2); `EIO` if it takes fewer bytes.
+pub fn write_whole(path: &CStr, bytes: &[u8]) -> Result<(), Errno> {
+    let file = open_as(path, OFlags::WRONLY | OFlags::CLOEXEC)?;
+    match retry_on_intr(|| write(&file, bytes))? {
+        written if written == bytes.len() => Ok(()),
+        _ => Err(Errno::IO),
+    }
 }
 
 /// As [`read_whole`], for `/proc/<process>/<file>`.

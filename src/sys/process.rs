@@ -6,9 +6,11 @@ use super::{Errno, check};
 use crate::text::Text;
 use rustix::io::retry_on_intr;
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process,
-    set_parent_process_death_signal, wait, waitpid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, getppid, kill_process,
+    kill_process_group, set_child_subreaper, set_parent_process_death_signal, setpgid, wait,
+    waitid, waitpid,
 };
+use rustix::thread::{Timespec, nanosleep};
 
 /// Which side of [`fork`] we are on.
 pub enum Side {
@@ -53,6 +55,30 @@ impl Child {
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
+    }
+
+    /// How it ended, if it has; it can be asked again. waitid(2) with WNOWAIT.
+    #[must_use]
+    pub fn ending(&self) -> Option<Ending> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        // ECHILD cannot be: only dropping this value reaps it.
+        let status = retry_on_intr(|| waitid(WaitId::Pid(self.pid), options)).ok()??;
+        let exited = status.exit_status().map(Ending::Exited);
+        exited.or(status.terminating_signal().map(Ending::Killed))
+    }
+
+    /// Makes it the leader of a process group of its own. setpgid(2).
+    ///
+    /// # Errors
+    /// `ESRCH`, `EPERM`.
+    pub fn lead_group(&self) -> Result<(), Errno> {
+        setpgid(Some(self.pid), Some(self.pid))
+    }
+
+    /// Sends SIGKILL to every process of the group that it leads. kill(2).
+    pub fn kill_group(&self) {
+        // ESRCH: none is left.
+        let _ = kill_process_group(self.pid, Signal::KILL);
     }
 
     fn wait(&self, options: WaitOptions) -> Result<WaitStatus, Errno> {
@@ -104,6 +130,32 @@ pub enum Ending {
 }
 
 impl Child {
+    /// How it ended, if it has; the value must not be dropped afterwards, but forgotten.
+    fn ended(&self) -> Result<Option<Ending>, Errno> {
+        let waited = retry_on_intr(|| waitpid(Some(self.pid), WaitOptions::NOHANG))?;
+        Ok(waited.and_then(|(_, status)| {
+            let exited = status.exit_status().map(Ending::Exited);
+            exited.or(status.terminating_signal().map(Ending::Killed))
+        }))
+    }
+
+    /// Waits for its end, until `given_up` says that it is to be killed.
+    ///
+    /// # Errors
+    /// `ECHILD` if somebody else has reaped it.
+    pub fn end_unless(self, given_up: &mut dyn FnMut() -> bool) -> Result<Option<Ending>, Errno> {
+        loop {
+            if let Some(ending) = self.ended()? {
+                // Reaped: the number may be another process's by now.
+                core::mem::forget(self);
+                return Ok(Some(ending));
+            }
+            if given_up() {
+                return Ok(None);
+            }
+        }
+    }
+
     /// For the first process, which inherits every orphan: waits for the child's end and
     /// reaps whatever else ends meanwhile.
     ///
@@ -128,9 +180,66 @@ impl Child {
 }
 
 /// Our own process id.
+/// Makes orphans among the descendants children of this process. prctl(2),
+/// PR_SET_CHILD_SUBREAPER.
+///
+/// # Errors
+/// None that the man page names.
+pub fn adopt_orphans() -> Result<(), Errno> {
+    set_child_subreaper(Some(Pid::INIT))
+}
+
+/// Reaps every child that has ended and whose number is asked for nowhere. Returns whether
+/// some child is left.
+#[must_use]
+pub fn reap_ended() -> bool {
+    loop {
+        match retry_on_intr(|| wait(WaitOptions::NOHANG)) {
+            Ok(Some(_)) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Moves this process into the process group of this number. setpgid(2).
+///
+/// # Errors
+/// `EPERM`: there is none in this session.
+pub fn join_group(group: i32) -> Result<(), Errno> {
+    setpgid(None, Pid::from_raw(group))
+}
+
+/// The number of read(2) on this CPU, as /proc/PID/syscall shows it.
+pub const READ_CALL: u64 = nr::READ as u64;
+
+/// This process's own id.
 #[must_use]
 pub fn own_id() -> i32 {
     getpid().as_raw_nonzero().get()
+}
+
+/// Kills a process that is ours: a child that nobody else waits for. kill(2).
+pub fn kill(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        // ESRCH: it is gone.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// Sleeps until a signal ends this process.
+pub fn sleep_forever() -> ! {
+    loop {
+        sleep_ms(1_000_000);
+    }
+}
+
+/// Sleeps for so many milliseconds, or until a signal. nanosleep(2).
+pub fn sleep_ms(milliseconds: u32) {
+    let _ = nanosleep(&Timespec {
+        tv_sec: i64::from(milliseconds / 1000),
+        tv_nsec: i64::from(milliseconds % 1000) * 1_000_000,
+    });
 }
 
 /// Whether this is process number 1 of its PID namespace.
@@ -188,24 +297,22 @@ pub struct Faults {
     pub major: u64,
 }
 
+/// `struct rusage`: two timevals and four sizes, then ten longs (getrusage(2)).
+#[repr(C)]
+#[derive(Default)]
+pub(super) struct Usage {
+    times_and_sizes: [u64; 8],
+    pub(super) minor: u64,
+    pub(super) major: u64,
+    swaps_to_voluntary_switches: [u64; 7],
+    pub(super) involuntary_switches: u64,
+}
+
 /// What has been charged to this process. C form: `getrusage(RUSAGE_SELF, &usage)`,
 /// getrusage(2). `None` if a filter denies the call.
 #[must_use]
 pub fn own_faults() -> Option<Faults> {
-    /// `struct rusage`: two timevals, then fourteen longs, of which these are 4 and 5.
-    #[repr(C)]
-    struct Usage {
-        times_and_sizes: [u64; 8],
-        minor: u64,
-        major: u64,
-        rest: [u64; 8],
-    }
-    let mut usage = Usage {
-        times_and_sizes: [0; 8],
-        minor: 0,
-        major: 0,
-        rest: [0; 8],
-    };
+    let mut usage = Usage::default();
     const RUSAGE_SELF: usize = 0;
     let at = (&raw mut usage) as usize;
     // SAFETY: SYSCALL; the kernel writes one `struct rusage` (18 words) into `usage`.

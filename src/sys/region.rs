@@ -80,7 +80,7 @@ impl Region {
     /// `EINVAL` if the range does not begin at a page.
     pub fn discard(&mut self, range: Range<usize>) -> Result<(), Errno> {
         let (at, len) = self.part(range);
-        // SAFETY: OWNED, not punched as in `unseal`, and exclusive like `self`: nobody holds a reference to what was
+        // SAFETY: OWNED, not punched, and exclusive like `self`: nobody holds a reference to what was
         // there, and zeros are as valid as any bytes.
         unsafe { madvise(at, len, Advice::LinuxDontNeed) }
     }
@@ -109,14 +109,6 @@ impl Region {
         let (at, len) = self.part(range);
         // SAFETY: OWNED; the caller's contract.
         unsafe { mprotect(at, len, MprotectFlags::empty()) }
-    }
-
-    /// Makes a range readable and writable again.
-    pub(super) fn unseal(&self, range: Range<usize>) -> Result<(), Errno> {
-        let (at, len) = self.part(range);
-        // SAFETY: OWNED: the range was not punched, or this call would not name it; more
-        // access than before.
-        unsafe { mprotect(at, len, MprotectFlags::READ | MprotectFlags::WRITE) }
     }
 
     /// Unmaps a range, which then belongs to whoever the kernel gives it to next.

@@ -122,33 +122,6 @@ impl Segments {
         Ok(())
     }
 
-    /// The gap before segment `index`, from 1 on: PROT_NONE if `index` is odd, else a hole.
-    #[must_use]
-    pub fn gap(&self, index: usize) -> RemoteSpan {
-        assert!((1..self.shape.segments).contains(&index));
-        RemoteSpan {
-            start: RemoteAddr((self.region.address() + self.gap_before(index).start) as u64),
-            len: self.shape.gap_bytes as u64,
-        }
-    }
-
-    /// Lets `fill` write to a PROT_NONE gap, which is sealed again afterwards.
-    ///
-    /// # Errors
-    /// `EINVAL` if the gap is a hole; as mprotect(2).
-    pub fn fill_gap(&mut self, index: usize, fill: fn(RemoteAddr, &mut [u8])) -> Result<(), Errno> {
-        let start = self.gap(index).start;
-        let range = self.gap_before(index);
-        if index.is_multiple_of(2) {
-            return Err(Errno::INVAL);
-        }
-        self.region.unseal(range.clone())?;
-        // SAFETY: unsealed, and exclusive like `self`.
-        fill(start, unsafe { self.region.slice_mut(range.clone()) });
-        // SAFETY: the slice is gone.
-        unsafe { self.region.seal(range) }
-    }
-
     /// The gap between segment `index - 1` and segment `index`: sealed if `index` is odd.
     fn gap_before(&self, index: usize) -> Range<usize> {
         let end = self.first + self.shape.segment(index).start;

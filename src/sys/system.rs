@@ -33,6 +33,24 @@ pub fn unmount(target: &CStr) -> Result<(), Errno> {
     rustix::mount::unmount(target, UnmountFlags::empty())
 }
 
+/// Swaps to a device or file. swapon(2).
+///
+/// # Errors
+/// `EPERM`, `EINVAL` (no swap signature there, or no such file can be swapped to), `EBUSY`.
+pub fn swap_on(path: &CStr) -> Result<(), Errno> {
+    // SAFETY: SYSCALL; the kernel reads the path.
+    check(unsafe { syscall6(nr::SWAPON, path.as_ptr() as usize, 0, 0, 0, 0, 0) }).map(|_| ())
+}
+
+/// Stops that. swapoff(2).
+///
+/// # Errors
+/// `EPERM`, `EINVAL` (it is not swapped to), `ENOMEM` (what is there has no room elsewhere).
+pub fn swap_off(path: &CStr) -> Result<(), Errno> {
+    // SAFETY: SYSCALL; the kernel reads the path.
+    check(unsafe { syscall6(nr::SWAPOFF, path.as_ptr() as usize, 0, 0, 0, 0, 0) }).map(|_| ())
+}
+
 /// Whether messages of the kernel go to the console. Taking them off keeps the level that
 /// was set, putting them back restores it. C form: `klogctl(6 or 7, NULL, 0)`, syslog(2);
 /// SYSLOG_ACTION_CONSOLE_OFF and _ON, include/linux/syslog.h.
@@ -52,6 +70,30 @@ pub fn print_kernel_messages(on: bool) -> Result<(), Errno> {
 /// `ENOSYS` (before Linux 3.17, or not configured), `ENOMEM`.
 pub fn file_in_memory() -> Result<OwnedFd, Errno> {
     rustix::fs::memfd_create(c"held", MemfdFlags::CLOEXEC)
+}
+
+/// Gives up what the kernel keeps of files: page cache, directory entries, inodes. What is
+/// mapped or dirty stays, so sync(2) comes first. C form: `sync(); write(open(
+/// "/proc/sys/vm/drop_caches", O_WRONLY), "3", 1)`; Documentation/admin-guide/sysctl/vm.rst.
+///
+/// # Errors
+/// `EACCES` (not root), `ENOENT` (no /proc), `EROFS` (a container's /proc).
+pub fn drop_caches() -> Result<(), Errno> {
+    rustix::fs::sync();
+    super::file::write_whole(c"/proc/sys/vm/drop_caches", b"3")
+}
+
+/// As [`file_in_memory`], for a program. Since Linux 6.3 a file in memory may have to be
+/// asked for as one that can be executed (vm.memfd_noexec); before, there is no such flag.
+///
+/// # Errors
+/// As [`file_in_memory`]; `EACCES` if vm.memfd_noexec is 2.
+pub fn program_in_memory(name: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::EXEC;
+    match rustix::fs::memfd_create(name, flags) {
+        Err(Errno::INVAL) => rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC),
+        result => result,
+    }
 }
 
 /// Makes standard error another name of `file`. dup2(2).

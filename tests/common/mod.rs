@@ -64,10 +64,11 @@ pub fn command_as_nobody(args: &str) -> Option<(Command, Folder)> {
 ///
 /// Not from a crate: those share rustix with the appliance, and in a test build would
 /// switch on its `std` feature there.
-pub struct Folder(PathBuf);
+pub struct Folder(pub PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    /// Makes one.
+    pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("cowitness-test-{}-{count}", std::process::id());

@@ -1,8 +1,11 @@
 //! Whether two runs may be compared at all.
 
-use crate::runs::Run;
 use crate::runs::notes::{self, Difference};
+use crate::runs::{Run, Source};
 use crate::text::shown;
+use cowitness::emit::bench_row::BenchRow;
+use cowitness::emit::probe_row::ProbeRow;
+use cowitness::emit::record::Record;
 
 /// Notes in which two sides may differ: what a comparison is about.
 const SUBJECT: [&str; 6] = [
@@ -29,7 +32,9 @@ pub(super) fn differences(a: &Run, b: &Run) -> Vec<String> {
     let mut found: Vec<String> = machine
         .map(|(key, a, b)| words(key, Some(a), Some(b)))
         .collect();
-    for first in &a.sources {
+    // Other records are not compared: what was asked of them does no harm.
+    let compared = |source: &&Source| [BenchRow::NAME, ProbeRow::NAME].contains(&&*source.record);
+    for first in a.sources.iter().filter(compared) {
         let same = b
             .sources
             .iter()

@@ -1,6 +1,9 @@
 //! Findings against what the table expects. Expectations are compared, never shown in
 //! place of a finding.
 
+#[path = "expect_kinds.rs"]
+mod kinds;
+
 use super::findings::Findings;
 use super::split::Split;
 use crate::kernels::table::Kernel;
@@ -67,6 +70,7 @@ pub fn compare(found: &Findings, expected: &Expected<'_>) -> Compared {
             compared.check(complete, &what, found.says(kind, name), says);
         }
     }
+    kinds::compare(found, expected, &mut compared);
     compared
 }
 

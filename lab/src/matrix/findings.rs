@@ -7,6 +7,7 @@ use crate::stream::{self, Note, Row, Stream, StreamError, StreamReader, Toleranc
 use crate::text::sentence;
 use cowitness::emit::audit_row::AuditRow;
 use cowitness::emit::bench_row::BenchRow;
+use cowitness::emit::memmap_row::MemmapRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::{Record, Status};
 use cowitness::emit::survey_row::SurveyRow;
@@ -45,6 +46,21 @@ pub struct Findings {
     pub probe_splits: Vec<Split>,
     /// By kind and reader, in the order of appearance.
     pub answers: Vec<Answer>,
+    /// Pages split by reading one page of a kind, of each row that says so.
+    pub kinds_split: Vec<KindSplit>,
+}
+
+/// What reading one page of a kind split.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindSplit {
+    /// The kind of memory.
+    pub kind: String,
+    /// The reader.
+    pub method: String,
+    /// Pages that were shared before.
+    pub tracked: u64,
+    /// Of these, no longer; `None`: unknown.
+    pub split: Option<u64>,
 }
 
 /// A stream: what it says of itself.
@@ -149,6 +165,12 @@ impl Findings {
                 self.weigh(survey.status, Weight::of_survey(survey.status), survey.name);
                 Ok(Some((survey.kernel, survey.arch, survey.page_bytes)))
             }
+            MemmapRow::NAME => {
+                let memmap: MemmapRow<'_> = row.parse()?;
+                self.weigh(memmap.status, Weight::of(memmap.status), memmap.mode);
+                Ok(Some((memmap.kernel, memmap.arch, memmap.page_bytes)))
+            }
+
             // Of a process that nothing is expected of.
             AuditRow::NAME => {
                 let audit: AuditRow<'_> = row.parse()?;
@@ -219,7 +241,7 @@ impl Findings {
 
     fn probe(&mut self, row: &ProbeRow<'_>) {
         // An errno is an answer; evidence is needed for split pages alone.
-        self.weigh(row.status, Weight::of(row.status), row.method);
+        self.weigh(row.status, Weight::of_probe(row), row.method);
         if row.method == "none" {
             return;
         }
@@ -234,6 +256,14 @@ impl Findings {
         }
         if row.op != "page" {
             return;
+        }
+        if row.status == Status::Ok {
+            self.kinds_split.push(KindSplit {
+                kind: row.kind.to_owned(),
+                method: row.method.to_owned(),
+                tracked: row.tracked_pages.unwrap_or(0),
+                split: row.split_pages,
+            });
         }
         let says = says(row);
         let mut answers = self.answers.iter_mut();

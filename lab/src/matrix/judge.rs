@@ -175,7 +175,9 @@ fn blame(section: &Section) -> String {
     let end = section.end.as_deref().unwrap_or("no end");
     let failures = console::selftest(&section.text).failures;
     let said = section.text.lines().rev().map(str::trim_end);
-    let mut said = said.filter(|line| line.starts_with("cowitness: error: "));
+    let mut said = said.filter(|line| {
+        line.starts_with("cowitness: error: ") || line.starts_with("memmap: error: ")
+    });
     match (failures.is_empty(), said.next()) {
         (false, _) if name == "selftest" => format!("{name}: {}", failures.join(", ")),
         (_, Some(said)) => format!("{name}: {end}: {said}"),

@@ -78,6 +78,7 @@ pub(super) fn contradiction(
     match name {
         "selftest" if streams == 0 => miscounted(section),
         "env" => unlike_env(section),
+        "memmap" if streams == 0 => uncounted(section, task),
         _ if streams == 1 => unlike(name, &read.streams[0], task, exe_crc32),
         "selftest" => Some("selftest has rows".to_owned()),
         _ if streams == 0 && !FRAMED.contains(&name) => None,
@@ -148,6 +149,13 @@ fn miscounted(section: &Section) -> Option<String> {
     let failed = found.closing.is_some_and(|[_, failed, _]| failed > 0);
     let failed = failed.then(|| "verdict pass, but checks of selftest failed".to_owned());
     found.doubt().or(failed)
+}
+
+/// Without rows, memmap writes lines: the last of its contract counts the faults.
+fn uncounted(section: &Section, task: &Task) -> Option<String> {
+    let mut lines = section.text.lines();
+    let counted = lines.any(|line| line.starts_with("memmap: faults minor="));
+    (!counted).then(|| format!("'{}' counts no faults", task.line()))
 }
 
 /// The streams of a command, without what came around them.

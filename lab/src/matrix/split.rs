@@ -1,6 +1,7 @@
 //! Pages that readers have split, row by row.
 
 use cowitness::emit::bench_row::NOT_APPLICABLE;
+use cowitness::emit::probe_row::{ProbeRow, is_loss};
 use cowitness::emit::record::Status;
 
 /// How sharing can have been decided.
@@ -79,6 +80,15 @@ impl Weight {
         match status {
             Status::Ok => Self::Ok,
             _ => Self::Lost,
+        }
+    }
+
+    /// Of a row of `probe`, where what a machine does not have is no loss.
+    pub(super) fn of_probe(row: &ProbeRow<'_>) -> Self {
+        match (row.status, is_loss(row.method, row.status)) {
+            (Status::Ok, _) => Self::Ok,
+            (_, true) => Self::Lost,
+            (_, false) => Self::NotApplicable,
         }
     }
 

@@ -4,6 +4,9 @@
 use crate::runs::notes::value;
 use crate::runs::{Run, Source};
 use crate::stream::Note;
+use cowitness::emit::memmap_row::MemmapRow;
+use cowitness::emit::record::Record;
+use cowitness::emit::sizes_row::SizesRow;
 
 /// The section of one run.
 pub struct Environment {
@@ -171,7 +174,7 @@ impl Stream {
         Self {
             place: source.place.clone(),
             record: source.record.clone(),
-            command: command(&source.notes),
+            command: command(&source.record, &source.notes),
             rows: source.intended,
             checksum: format!("{:08x}", source.checksum),
             partial: source.partial,
@@ -181,11 +184,17 @@ impl Stream {
 }
 
 /// What asks the same again, by the notes.
-fn command(notes: &[Note]) -> String {
+fn command(record: &str, notes: &[Note]) -> String {
     let Some(command) = value(notes, "command") else {
         return String::new();
     };
-    let mut words = vec!["cowitness".to_owned(), quoted(command)];
+    let program = match record {
+        SizesRow::NAME => "cowitness-lab",
+        _ => "cowitness",
+    };
+    // The one command that takes no `=`.
+    let equals = if record == MemmapRow::NAME { ' ' } else { '=' };
+    let mut words = vec![program.to_owned(), quoted(command)];
     for note in notes {
         let Some(option) = note.key.strip_prefix("option_") else {
             continue;
@@ -193,6 +202,7 @@ fn command(notes: &[Note]) -> String {
         let option = option.replace('_', "-");
         words.push(match &*note.value {
             "on" => format!("--{option}"),
+            value if equals == ' ' => format!("--{option} {}", quoted(value)),
             value => quoted(&format!("--{option}={value}")),
         });
     }
@@ -236,10 +246,10 @@ mod tests {
             ("option_first_write", "on"),
         ]);
         assert_eq!(
-            command(&notes),
+            command("bench", &notes),
             "cowitness bench --segment-pages=16,64 --first-write --seed=7 '--label=it'\\''s; rm'"
         );
-        assert_eq!(command(&[]), "");
+        assert_eq!(command("bench", &[]), "");
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Machines side by side: what each reader splits and gets. Rates only of machines that are
 //! known to be real.
 
+use super::many::{ROWS_MAX, cut, grouped};
 use crate::figures;
 use crate::groups::{groups, methods as readers, percent, split};
+use crate::runs::probes::{Cell, Gave};
 use crate::runs::{Real, Run};
 use crate::text::shown;
 use cowitness::emit::summary::Phase;
@@ -17,6 +19,21 @@ pub struct Kernels {
     pub rows: Vec<Row>,
     /// Whether any row has rates.
     pub rates: bool,
+    /// Machines that answered questions of `probe`.
+    pub asked: Vec<String>,
+    /// Questions that machines answered differently.
+    pub differences: Vec<Difference>,
+    /// How many questions were asked of several machines, and what is left out.
+    pub compared: String,
+}
+
+/// A question that was not answered alike.
+pub struct Difference {
+    pub kind: String,
+    pub op: String,
+    pub method: String,
+    /// By machine: the words, and their class.
+    pub answers: Vec<(String, &'static str)>,
 }
 
 /// One machine.
@@ -78,7 +95,11 @@ pub fn of(runs: &[Run], names: &[String]) -> Option<Kernels> {
     let row = |(run, name): (&Run, &String)| row(run, name, runs, &methods, &questions);
     let rows: Vec<Row> = runs.iter().zip(names).map(row).collect();
     let rates = rows.iter().any(|row| !row.rates.is_empty());
+    let (asked, (differences, compared)) = differences(runs, names);
     Some(Kernels {
+        asked,
+        differences,
+        compared,
         methods,
         questions,
         rows,
@@ -130,6 +151,111 @@ fn answer(run: &Run, (kind, method): &(&str, &str)) -> (String, &'static str) {
         return (String::new(), "unknown");
     };
     (cell.words(), cell.class())
+}
+
+/// Side effects that are compared between machines: the others are counts of KiB.
+const MARKS: [&str; 6] = ["S", "F", "W", "V", "P", "D"];
+
+/// A cell and the size of its machine's pages.
+type Asked<'r> = (usize, &'r Cell, Option<u64>);
+
+/// The machines that were asked, and what they did not answer alike. What nobody could answer on
+/// a machine is shown, and is no difference.
+fn differences(runs: &[Run], names: &[String]) -> (Vec<String>, (Vec<Difference>, String)) {
+    let asked = || {
+        runs.iter()
+            .zip(names)
+            .filter(|(run, _)| !run.probes.cells.is_empty())
+    };
+    let machines: Vec<String> = asked().map(|(_, name)| name.clone()).collect();
+    let cells = asked().enumerate().flat_map(|(at, (run, _))| {
+        let key = |cell: &Cell| [&cell.kind, &cell.op, &cell.method].map(String::clone);
+        let page_bytes = run.machine.page_bytes;
+        run.probes
+            .cells
+            .iter()
+            .map(move |cell| (key(cell), (at, cell, page_bytes)))
+    });
+    let several = grouped(cells)
+        .into_iter()
+        .filter(|(_, cells)| cells.len() > 1);
+    let questions: Vec<_> = several.collect();
+    let mut found: Vec<Difference> = questions
+        .iter()
+        .filter_map(|(key, cells)| Difference::of(key, cells, machines.len()))
+        .collect();
+    let words = format!(
+        "{} of {} questions of probe that several machines were asked have different answers.",
+        found.len(),
+        questions.len()
+    );
+    let note = cut(&mut found, ROWS_MAX, "differences");
+    (
+        machines,
+        (found, format!("{words} {note}").trim_end().to_owned()),
+    )
+}
+
+impl Difference {
+    /// `None` if all that is known agrees.
+    fn of([kind, op, method]: &[String; 3], cells: &[Asked<'_>], machines: usize) -> Option<Self> {
+        let known = || {
+            cells
+                .iter()
+                .filter(|(_, cell, _)| cell.class() != "unknown")
+        };
+        let unknown = |mark: &str| {
+            let mut answers = known().flat_map(|(_, cell, _)| &cell.answers);
+            answers.any(|answer| answer.unknown().any(|one| one == mark))
+        };
+        let marks: Vec<&str> = MARKS.into_iter().filter(|mark| !unknown(mark)).collect();
+        let words = |(_, cell, page_bytes): &Asked<'_>| words(cell, *page_bytes, &marks);
+        let first = words(known().next()?);
+        if known().all(|asked| words(asked) == first) {
+            return None;
+        }
+        let mut answers = vec![(String::new(), "unknown"); machines];
+        for asked in cells {
+            answers[asked.0] = (words(asked), asked.1.class());
+        }
+        Some(Self {
+            kind: kind.clone(),
+            op: op.clone(),
+            method: method.clone(),
+            answers,
+        })
+    }
+}
+
+/// What came, in pages where it is whole ones, and what it changed, uncounted.
+fn words(cell: &Cell, page_bytes: Option<u64>, marks: &[&str]) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for answer in &cell.answers {
+        let came = match (&answer.gave, page_bytes.filter(|size| *size > 0)) {
+            (Gave::Part(bytes, errno), Some(size)) if bytes.is_multiple_of(size) => {
+                let pages = bytes / size;
+                let plural = if pages == 1 { "" } else { "s" };
+                format!("{pages} page{plural}, {errno}")
+                    .trim_end_matches(", ")
+                    .to_owned()
+            }
+            _ => answer.words(None),
+        };
+        let changed = answer
+            .changes
+            .iter()
+            .map(|(mark, _)| *mark)
+            .filter(|mark| marks.contains(mark));
+        let found = std::iter::once(&*came)
+            .chain(changed)
+            .collect::<Vec<_>>()
+            .join(" ");
+        if !words.contains(&found) {
+            words.push(found);
+        }
+    }
+    words.sort_unstable();
+    words.join(" or ")
 }
 
 fn rates(run: &Run) -> String {

@@ -49,12 +49,9 @@ pub fn losses<'w>(whys: impl Iterator<Item = Option<&'w str>>, what: &str) -> Op
     if more > 0 {
         words.push(format!("{more} other reasons"));
     }
-    (count > 0).then(|| {
-        format!(
-            "{count} of {all} {what} are no measurement: {}.",
-            words.join(", ")
-        )
-    })
+    let verb = if count == 1 { "is" } else { "are" };
+    let words = words.join(", ");
+    (count > 0).then(|| format!("{count} of {all} {what} {verb} no measurement: {words}."))
 }
 
 #[cfg(test)]

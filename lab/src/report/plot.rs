@@ -110,8 +110,11 @@ impl Plot {
     }
 }
 
+/// From values to places, both from 0 to 1.
+type Place<'p> = dyn Fn(&(f64, f64)) -> (f64, f64) + 'p;
+
 impl Series {
-    fn of(index: usize, given: &Given, place: &dyn Fn(&(f64, f64)) -> (f64, f64)) -> Self {
+    fn of(index: usize, given: &Given, place: &Place<'_>) -> Self {
         let sound = |point: &&(f64, f64)| point.0.is_finite() && point.1.is_finite();
         let points = thinned(&given.points).filter(sound).map(place);
         let line: Vec<String> = thinned(&given.line)

@@ -1,20 +1,7 @@
 //! What each kind of memory gives to each reader, and what the read changed.
 
+use super::kinds::KINDS;
 use crate::runs::probes::{Answer, CHANGES, Cell as Question, Gave, Probes};
-
-/// What the kinds are, for those who have not read METHOD.md.
-const KINDS: [(&str, &str); 4] = [
-    (
-        "anon-fork-shared",
-        "private anonymous memory, written, then shared by fork",
-    ),
-    ("prot-none", "the same, then made PROT_NONE"),
-    (
-        "prot-none-untouched",
-        "PROT_NONE from the start, never written",
-    ),
-    ("hole", "not mapped, between two mappings"),
-];
 
 /// What the operations are.
 const OPS: [(&str, &str); 3] = [
@@ -114,7 +101,7 @@ impl Semantics {
 fn untold(probes: &Probes) -> Vec<&'static str> {
     let answers = probes.cells.iter().flat_map(|cell| &cell.answers);
     let read: Vec<&Answer> = answers
-        .filter(|answer| !matches!(answer.gave, Gave::Unanswered(_)))
+        .filter(|answer| !matches!(answer.gave, Gave::Unanswered(_)) && !answer.is_unread())
         .collect();
     let nowhere = |mark: &&str| {
         let mut read = read.iter();

@@ -209,8 +209,12 @@ fn thousandth(milli: i64) -> f64 {
     milli as f64 / 1000.0
 }
 
-fn tenth(value: f64) -> String {
-    format!("{value:.1}")
+/// One decimal, and no zero below zero.
+pub fn tenth(value: f64) -> String {
+    match format!("{value:.1}") {
+        zero if zero == "-0.0" => "0.0".to_owned(),
+        text => text,
+    }
 }
 
 fn plot(arms: &[Arm]) -> Option<Plot> {

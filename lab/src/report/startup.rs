@@ -7,7 +7,7 @@ use super::many::{ROWS_MAX, cut, grouped, losses};
 use crate::figures;
 use crate::runs::Run;
 use crate::runs::others::{Exec, Starts};
-use cowitness::stats::{PairedRatio, Summary};
+use cowitness::stats::{PairedDifference, Summary};
 use slope::Slope;
 use std::collections::HashMap;
 
@@ -25,6 +25,8 @@ const WHAT: [&str; 2] = ["until exec", "until the end"];
 pub struct Startup {
     /// Which one, if there are several.
     pub name: String,
+    /// Arms and their programs.
+    pub programs: Vec<(String, String)>,
     /// A row an arm.
     pub arms: Vec<Arm>,
     pub differences: Vec<Difference>,
@@ -75,7 +77,7 @@ struct Found {
 }
 
 /// What tells arms apart.
-type Key = (String, String, Option<u64>);
+type Key = (String, String, Option<u64>, String);
 
 fn key(exec: &Exec) -> Key {
     let named = || exec.arm.strip_prefix("n=")?.parse().ok();
@@ -83,6 +85,7 @@ fn key(exec: &Exec) -> Key {
         exec.arm.clone(),
         exec.dispatch.clone(),
         exec.n_objects.or_else(named),
+        exec.cache.clone(),
     )
 }
 
@@ -125,6 +128,7 @@ impl Startup {
         Self {
             said: said(&differences, slope.as_ref()),
             name,
+            programs: stream.programs.iter().take(ROWS_MAX).cloned().collect(),
             arms,
             differences,
             axis,
@@ -137,7 +141,7 @@ impl Startup {
 
 impl Arm {
     fn of(key: &Key, execs: &[&Exec]) -> Self {
-        let (arm, dispatch, objects) = key;
+        let (arm, dispatch, objects, cache) = key;
         let sound = || execs.iter().filter(|exec| exec.why.is_none());
         let times = (0..2).flat_map(|which| {
             let mut ns: Vec<u64> = sound().filter_map(|exec| exec.ns[which]).collect();
@@ -151,7 +155,10 @@ impl Arm {
         let faults = Summary::new(&mut faults).map(|faults| faults.median.to_string());
         Self {
             arm: arm.clone(),
-            dispatch: dispatch.clone(),
+            dispatch: match &**cache {
+                "cold" => format!("{dispatch}, cold"),
+                _ => dispatch.clone(),
+            },
             objects: objects.map_or_else(String::new, |objects| objects.to_string()),
             n: sound().count(),
             times: times.collect(),
@@ -160,31 +167,48 @@ impl Arm {
     }
 }
 
-/// Each arm against `a`.
+/// Each arm against `a`; cold ones never against warm ones.
 fn differences(groups: &[(Key, Vec<&Exec>)]) -> Vec<Difference> {
-    let Some((base, execs)) = groups.iter().find(|(key, _)| key.0 == BASE) else {
-        return Vec::new();
+    let bases = groups.iter().filter(|(key, _)| key.0 == BASE);
+    let of_base = |base| {
+        WHAT.into_iter()
+            .enumerate()
+            .map(move |(which, what)| (base, which, what))
     };
-    let mut found = Vec::new();
-    for (which, what) in WHAT.into_iter().enumerate() {
-        let base_ns: HashMap<u64, u64> = times(execs, which).collect();
-        let arms = groups
-            .iter()
-            .filter(|(key, _)| key != base && key.2.is_none());
-        let differences: Vec<(&Key, Found)> = arms
-            .filter_map(|(key, execs)| Some((key, Found::of(&base_ns, times(execs, which))?)))
-            .collect();
-        let null = differences
-            .iter()
-            .find(|(key, _)| key.0 == NULL)
-            .map(|(_, found)| *found);
-        found.extend(
-            differences
-                .iter()
-                .map(|(key, one)| Difference::of(&key.0, what, *one, null)),
-        );
-    }
+    bases
+        .flat_map(of_base)
+        .flat_map(|(base, which, what)| against(groups, base, which, what))
+        .collect()
+}
+
+/// All other arms with the same cache against one, in one of the times.
+fn against(
+    groups: &[(Key, Vec<&Exec>)],
+    (base, execs): &(Key, Vec<&Exec>),
+    which: usize,
+    what: &'static str,
+) -> Vec<Difference> {
+    let base_ns: HashMap<u64, u64> = times(execs, which).collect();
+    let alike = |key: &Key| key.0 != BASE && key.2.is_none() && key.3 == base.3;
+    let arms = groups.iter().filter(|(key, _)| alike(key));
+    let found: Vec<(&Key, Found)> = arms
+        .filter_map(|(key, execs)| Some((key, Found::of(&base_ns, times(execs, which))?)))
+        .collect();
+    let null = found
+        .iter()
+        .find(|(key, _)| key.0 == NULL)
+        .map(|(_, found)| *found);
+    let name = |key: &Key| {
+        if key.3 == "cold" {
+            format!("{}, cold", key.0)
+        } else {
+            key.0.clone()
+        }
+    };
     found
+        .iter()
+        .map(|(key, one)| Difference::of(key, name(key), what, *one, null))
+        .collect()
 }
 
 /// Rounds with the times of one arm.
@@ -196,24 +220,19 @@ fn times(execs: &[&Exec], which: usize) -> impl Iterator<Item = (u64, u64)> {
 impl Found {
     /// `None` without a pair.
     fn of(base: &HashMap<u64, u64>, times: impl Iterator<Item = (u64, u64)>) -> Option<Self> {
-        let pair = |(round, ns): (u64, u64)| Some(i128::from(ns) - i128::from(*base.get(&round)?));
-        let differences: Vec<i128> = times.filter_map(pair).collect();
-        let least = *differences.iter().min()?;
-        // The core library's interval is of ratios in parts per million: over one million they
-        // are the numbers themselves. Order statistics do not mind what is added to all.
-        let shift = |one: &i128| u64::try_from(one - least).ok();
-        let shifted: Option<Vec<u64>> = differences.iter().map(shift).collect();
-        let shifted = shifted?;
-        let millions = vec![1_000_000; shifted.len()];
-        let mut scratch = vec![0; shifted.len()];
-        let found = PairedRatio::new(&shifted, &millions, &mut scratch).ok()?;
-        let back = |ppm: u64| i128::from(ppm) + least;
+        // As `startup ab` has them, a minus the arm, so that both round alike; turned at the end.
+        // The core library takes no times of centuries.
+        let is_time = |(a, b): &(u64, u64)| a.max(b).leading_zeros() > 0;
+        let pairs = times.filter_map(|(round, ns)| Some((*base.get(&round)?, ns)));
+        let pairs: Vec<(u64, u64)> = pairs.filter(is_time).collect();
+        let mut scratch = vec![0; pairs.len()];
+        let found = PairedDifference::new(&mut pairs.into_iter(), &mut scratch)?;
+        let turned = |ns: i64| -i128::from(ns);
+        let interval = found.interval;
         Some(Self {
             pairs: found.n,
-            median: back(found.median_ppm),
-            interval: found
-                .interval
-                .map(|ends| [ends.low_ppm, ends.high_ppm].map(back)),
+            median: turned(found.median),
+            interval: interval.map(|ends| [ends.high, ends.low].map(turned)),
         })
     }
 
@@ -227,8 +246,8 @@ impl Found {
 }
 
 impl Difference {
-    fn of(arm: &str, what: &'static str, found: Found, null: Option<Found>) -> Self {
-        let (verdict, class) = match (arm == NULL, found.is_resolved(null)) {
+    fn of(key: &Key, arm: String, what: &'static str, found: Found, null: Option<Found>) -> Self {
+        let (verdict, class) = match (key.0 == NULL, found.is_resolved(null)) {
             (true, _) => ("null", "unknown"),
             (_, true) => ("resolved", "some"),
             _ => ("unresolved", "unknown"),
@@ -237,7 +256,7 @@ impl Difference {
             .interval
             .map(|[low, high]| format!("[{low:+}, {high:+}]"));
         Self {
-            arm: arm.to_owned(),
+            arm,
             what,
             pairs: found.pairs,
             median: format!("{:+}", found.median),
@@ -269,7 +288,14 @@ fn place(differences: &mut [Difference]) -> ([String; 2], String) {
             (one.low, one.high) = (at(low), at(high));
         }
     }
-    ([least, most].map(|end| format!("{end:+}")), at(0))
+    let label = |end: i128| {
+        if end == 0 {
+            "0".to_owned()
+        } else {
+            format!("{end:+}")
+        }
+    };
+    ([least, most].map(label), at(0))
 }
 
 fn said(differences: &[Difference], slope: Option<&Slope>) -> String {

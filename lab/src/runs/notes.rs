@@ -24,6 +24,9 @@ const MAY_DIFFER: [&str; 15] = [
     "option_order",
 ];
 
+/// What notes begin with that name the program of an arm.
+pub const ARM: &str = "arm_";
+
 /// A note that is not the same in two streams; `None`: it is not noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference<'n> {
@@ -68,6 +71,9 @@ pub fn difference<'n>(first: &'n [Note], second: &'n [Note]) -> Option<Differenc
 /// state: what was asked of it may differ.
 #[must_use]
 pub fn same_environment(first: &[Note], second: &[Note]) -> bool {
-    let asked = |key: &str| key == "command" || key == "clock" || key.starts_with("option_");
+    // The size of pages is the machine's, by its rows or by this note.
+    let beside = ["command", "clock", "page_bytes", "binfmt_misc"];
+    let words = ["option_", "target_", ARM];
+    let asked = |key: &str| beside.contains(&key) || words.iter().any(|word| key.starts_with(word));
     differences(first, second).all(|found| asked(found.key))
 }

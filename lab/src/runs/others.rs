@@ -1,12 +1,13 @@
-//! What the records beside `bench` and `probe` say, owned: `survey`, `memmap`, `sharing` with
-//! its fits, `startup`, `sizes`.
+//! What the records beside `bench` and `probe` say, owned: `survey`, `audit`, `memmap`,
+//! `sharing` with its fits, `startup`, `sizes`.
 
 use crate::stream::{Row, StreamError};
+use cowitness::emit::audit_row::AuditRow;
 use cowitness::emit::memmap_row::MemmapRow;
 use cowitness::emit::record::{Record, Status};
 use cowitness::emit::sharing_row::{SharingFitRow, SharingRow};
 use cowitness::emit::sizes_row::SizesRow;
-use cowitness::emit::startup_row::StartupRow;
+use cowitness::emit::startup_row::{StartupAbRow, StartupFitRow, StartupRow};
 use cowitness::emit::survey_row::SurveyRow;
 
 /// All of one run.
@@ -14,6 +15,8 @@ use cowitness::emit::survey_row::SurveyRow;
 pub struct Others {
     /// Processes that were surveyed, a stream each.
     pub surveys: Vec<Survey>,
+    /// Passes over live processes.
+    pub audits: Vec<Audit>,
     /// Allocations that were touched.
     pub memmap: Vec<Touch>,
     /// Processes that stood at a barrier.
@@ -22,6 +25,8 @@ pub struct Others {
     pub fits: Vec<Fit>,
     /// Programs that were started, a stream each.
     pub startup: Vec<Starts>,
+    /// Rows that sum starts up: they can be had from the starts again.
+    pub sums: usize,
     /// Closures under storage models, a stream each.
     pub sizes: Vec<Sizes>,
 }
@@ -45,6 +50,31 @@ pub struct Survey {
     pub vmas: Vec<Vma>,
     /// The row `[total]`; `None` if it is cut off.
     pub total: Option<Vma>,
+}
+
+/// One pass of one reader over a live process.
+#[derive(Clone, Debug)]
+pub struct Audit {
+    /// Which process.
+    pub pid: u64,
+    /// The reader.
+    pub method: String,
+    /// Which pass, the cold one being 1.
+    pub pass: u64,
+    /// Hundredths of MiB/s.
+    pub rate: Option<u64>,
+    /// Bytes that came, did not come, and were not to be read.
+    pub bytes: [Option<u64>; 3],
+    /// Pages that were shared, that are split now, and that were expected to be.
+    pub pages: [Option<u64>; 3],
+    /// Pages faulted in, swapped in, and changed by others.
+    pub moved: [Option<u64>; 3],
+    /// What Rss, Pss and USS gained, KiB.
+    pub gained_kib: [Option<i64>; 3],
+    /// What the first read that failed gave.
+    pub errno: String,
+    /// Why it is no measurement.
+    pub why: Option<String>,
 }
 
 /// One mapping, or all of them.
@@ -124,6 +154,8 @@ pub struct Fit {
 pub struct Starts {
     /// In the order they were started.
     pub execs: Vec<Exec>,
+    /// Arms and their programs, as far as the notes name them.
+    pub programs: Vec<(String, String)>,
 }
 
 /// One start.
@@ -135,6 +167,8 @@ pub struct Exec {
     pub arm: String,
     /// How it was reached.
     pub dispatch: String,
+    /// `warm`, or `cold` if its files were dropped before.
+    pub cache: String,
     /// Objects that are loaded.
     pub n_objects: Option<u64>,
     /// Until exec and until the end, ns.
@@ -191,10 +225,19 @@ impl Others {
     pub fn row<'r>(&mut self, row: &Row<'r>) -> Result<Identity<'r>, StreamError> {
         Ok(match row.record() {
             SurveyRow::NAME => self.survey(&row.parse()?),
+            AuditRow::NAME => self.audit(&row.parse()?),
             MemmapRow::NAME => self.memmap(&row.parse()?),
             SharingRow::NAME => self.sharing(&row.parse()?),
             SharingFitRow::NAME => self.fit(&row.parse()?),
             StartupRow::NAME => self.startup(&row.parse()?),
+            StartupAbRow::NAME => {
+                let sum: StartupAbRow<'_> = row.parse()?;
+                self.sum(sum.label, sum.kernel, sum.arch)
+            }
+            StartupFitRow::NAME => {
+                let sum: StartupFitRow<'_> = row.parse()?;
+                self.sum(sum.label, sum.kernel, sum.arch)
+            }
             // The reader knows no other record.
             _ => self.sizes(&row.parse()?),
         })
@@ -204,12 +247,16 @@ impl Others {
     pub fn extend(&mut self, other: Self) {
         let Self {
             surveys,
+            audits,
             memmap,
             sharing,
             fits,
             startup,
+            sums,
             sizes,
         } = other;
+        self.audits.extend(audits);
+        self.sums += sums;
         self.surveys.extend(surveys);
         self.memmap.extend(memmap);
         self.sharing.extend(sharing);
@@ -234,6 +281,35 @@ impl Others {
             }
         }
         identity(row.label, row.kernel, row.arch, Some(row.page_bytes))
+    }
+
+    fn audit<'r>(&mut self, row: &AuditRow<'r>) -> Identity<'r> {
+        self.audits.push(Audit {
+            pid: row.pid,
+            method: row.method.to_owned(),
+            pass: row.repeat,
+            rate: row.cold_mib_s.or(row.warm_mib_s).map(|rate| rate.0),
+            bytes: [row.bytes_per_pass, row.unread_bytes, row.left_out_bytes],
+            pages: [
+                row.tracked_pages,
+                row.split_pages,
+                row.predicted_split_pages,
+            ],
+            moved: [row.faulted_in_pages, row.swapped_in_pages, row.raced_pages],
+            gained_kib: [
+                row.target_rss_kib,
+                row.target_pss_kib,
+                row.target_private_kib,
+            ],
+            errno: row.errno.to_owned(),
+            why: why(row.status),
+        });
+        identity(row.label, row.kernel, row.arch, Some(row.page_bytes))
+    }
+
+    fn sum<'r>(&mut self, label: &'r str, kernel: &'r str, arch: &'r str) -> Identity<'r> {
+        self.sums += 1;
+        identity(label, kernel, arch, None)
     }
 
     fn memmap<'r>(&mut self, row: &MemmapRow<'r>) -> Identity<'r> {
@@ -279,6 +355,7 @@ impl Others {
             round: row.round,
             arm: row.arm.to_owned(),
             dispatch: row.dispatch.to_owned(),
+            cache: row.cache.to_owned(),
             n_objects: row.n_objects,
             ns: [row.exec_ns, row.total_ns],
             minflt: row.minflt,
@@ -286,7 +363,10 @@ impl Others {
         };
         match self.startup.last_mut() {
             Some(stream) => stream.execs.push(exec),
-            None => self.startup.push(Starts { execs: vec![exec] }),
+            None => self.startup.push(Starts {
+                execs: vec![exec],
+                programs: Vec::new(),
+            }),
         }
         identity(row.label, row.kernel, row.arch, None)
     }

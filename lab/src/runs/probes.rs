@@ -1,6 +1,6 @@
 //! What `probe` found, owned: one cell a question, every different answer to it.
 
-use cowitness::emit::probe_row::ProbeRow;
+use cowitness::emit::probe_row::{ProbeRow, reason};
 use cowitness::emit::record::Status;
 
 /// The method of the rows that read nothing.
@@ -53,6 +53,16 @@ pub enum Gave {
     /// The question was not answered.
     Unanswered(String),
 }
+
+/// Reasons of rows without a read that are the reader's own answer: it gives nothing there, as
+/// it would on any machine. All others say that the question could not be asked here.
+const ANSWERS: [&str; 5] = [
+    reason::BLOCKED,
+    reason::LEFT_UNREAD,
+    reason::NOT_PRESENT,
+    reason::NO_FILE,
+    reason::NOT_THE_FILES,
+];
 
 /// A side effect that a row can tell of.
 #[derive(Clone, Copy, Debug)]
@@ -179,7 +189,8 @@ impl Cell {
 impl Answer {
     fn of(row: &ProbeRow<'_>) -> Self {
         let gave = Gave::of(row);
-        let read = !matches!(gave, Gave::Unanswered(_));
+        // A reader that left it unread has changed nothing, and is not watched.
+        let read = matches!(row.status, Status::Ok | Status::Short(_));
         let changes = CHANGES
             .iter()
             .filter(|_| read)
@@ -190,6 +201,12 @@ impl Answer {
             content: row.content.to_owned(),
             changes: changes.collect(),
         }
+    }
+
+    /// Whether the reader gave nothing without reading: what it changed was not looked at.
+    #[must_use]
+    pub fn is_unread(&self) -> bool {
+        matches!(&self.gave, Gave::Nothing(why) if ANSWERS.contains(&&**why))
     }
 
     /// What is not known of it: marks of [`CHANGES`].
@@ -249,6 +266,7 @@ impl Gave {
     fn of(row: &ProbeRow<'_>) -> Self {
         let errno = row.errno.to_owned();
         match (row.status, row.returned_bytes) {
+            (Status::Skipped(why), _) if ANSWERS.contains(&why) => Self::Nothing(why.to_owned()),
             (Status::Skipped(reason), _) => Self::Unanswered(format!("skipped: {reason}")),
             (Status::Errno(name), _) => Self::Unanswered(format!("failed: {name}")),
             (_, None | Some(0)) => Self::Nothing(errno),

@@ -45,6 +45,13 @@ impl Taken {
             taken.of(&row, &found, notes);
             taken.rows += 1;
         }
+        for starts in &mut taken.others.startup {
+            let arms = notes.iter().filter_map(|note| {
+                let arm = note.key.strip_prefix(notes::ARM)?;
+                Some((arm.to_owned(), note.value.clone()))
+            });
+            starts.programs = arms.collect();
+        }
         Ok(taken)
     }
 

@@ -40,7 +40,7 @@ use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
 use cowitness::emit::sharing_row::{SharingFitRow, SharingRow};
 use cowitness::emit::sizes_row::SizesRow;
-use cowitness::emit::startup_row::StartupRow;
+use cowitness::emit::startup_row::{StartupAbRow, StartupFitRow, StartupRow};
 use cowitness::emit::stream::MAGIC;
 use cowitness::emit::survey_row::SurveyRow;
 
@@ -98,6 +98,8 @@ const KINDS: &[Kind] = &[
     kind!(SharingRow),
     kind!(SharingFitRow),
     kind!(StartupRow),
+    kind!(StartupAbRow),
+    kind!(StartupFitRow),
     kind!(SizesRow),
 ];
 

@@ -2,12 +2,13 @@
 
 use cowitness::emit::audit_row::AuditRow;
 use cowitness::emit::bench_row::BenchRow;
+use cowitness::emit::fixed::Milli;
 use cowitness::emit::memmap_row::MemmapRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Status;
 use cowitness::emit::sharing_row::{SharingFitRow, SharingRow};
 use cowitness::emit::sizes_row::SizesRow;
-use cowitness::emit::startup_row::StartupRow;
+use cowitness::emit::startup_row::{StartupAbRow, StartupFitRow, StartupRow};
 use cowitness::emit::survey_row::SurveyRow;
 
 /// The method of the rows of `probe` that read nothing.
@@ -141,8 +142,7 @@ impl Sound for SharingRow<'_> {
 
 impl Sound for SharingFitRow<'_> {
     fn contradiction(&self) -> Option<String> {
-        let out = self.r2.filter(|r2| !(0..=1000).contains(&r2.0));
-        out.map(|r2| format!("a share of {}/1000 of the variance", r2.0))
+        no_share(self.r2)
     }
 }
 
@@ -152,6 +152,24 @@ impl Sound for StartupRow<'_> {
             return Some(format!("place {} of round {}", self.position, self.round));
         }
         exceeds(self.exec_ns, "ns until exec", self.total_ns, "in all")
+    }
+}
+
+impl Sound for StartupAbRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        let within = |low: Option<i64>, at: Option<i64>, high: Option<i64>| {
+            let (low, at, high) = (low?, at?, high?);
+            (!(low..=high).contains(&at))
+                .then(|| format!("a median of {at} ns outside of its interval, {low} to {high}"))
+        };
+        within(self.low_ns, self.difference_ns, self.high_ns)
+            .or_else(|| within(self.null_low_ns, self.null_difference_ns, self.null_high_ns))
+    }
+}
+
+impl Sound for StartupFitRow<'_> {
+    fn contradiction(&self) -> Option<String> {
+        no_share(self.r2)
     }
 }
 
@@ -186,6 +204,12 @@ impl Sound for SizesRow<'_> {
         let mut parts = parts.into_iter();
         parts.find_map(|(what, part, whole, of)| exceeds(part, what, whole, of))
     }
+}
+
+/// A share of the variance that is less than none or more than all.
+fn no_share(r2: Option<Milli>) -> Option<String> {
+    let out = r2.filter(|r2| !(0..=1000).contains(&r2.0));
+    out.map(|r2| format!("a share of {}/1000 of the variance", r2.0))
 }
 
 /// `12 distinct chunks of 7 chunks`, if a part is larger than its whole.

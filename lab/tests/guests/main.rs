@@ -6,6 +6,7 @@
 #![cfg(target_os = "linux")]
 
 mod help;
+mod memmap;
 
 use help::{
     BENCH, ENDLESS, KERNEL, appliance, becomes, fetch, is_alive, kernel_image, lab, outcome,

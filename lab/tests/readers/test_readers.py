@@ -9,6 +9,7 @@ label with everything in it that CSV can get wrong.
 
 import csv
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -67,6 +68,20 @@ class Readers(unittest.TestCase):
         read = polars.read_csv(self.file, comment_prefix="#")
         self.check(read.columns, read["label"], read["cold_ns"])
         self.assertEqual(read["first_write_ns"].null_count(), len(self.rows))
+
+    @unittest.skipUnless(shutil.which("Rscript"), "there is no R: Debian's r-base-core has it")
+    def test_r(self):
+        # Each line of the answer is a question's: names, then the values of a column.
+        asked = (
+            'x <- read.csv(commandArgs(TRUE), comment.char="#", check.names=FALSE); write(names(x), "", 999, sep=","); '
+            'for (name in c("label", "cold_ns", "first_write_ns")) write(x[[name]], "", 999, sep="\\t")'
+        )
+        done = subprocess.run(["Rscript", "--vanilla", "-e", asked, self.file], check=True,
+                              capture_output=True, text=True, encoding="utf-8",
+                              env=os.environ | {"LC_ALL": "C.UTF-8"})
+        names, labels, cold, first = done.stdout.splitlines()
+        self.check(names.split(","), labels.split("\t"), map(int, cold.split("\t")))
+        self.assertEqual(set(first.split("\t")), {"NA"})
 
 
 if __name__ == "__main__":

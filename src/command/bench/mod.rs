@@ -17,6 +17,7 @@ use crate::measure::case::Bench;
 use crate::sys::auxv::Auxv;
 use crate::sys::stdio::{Output, stderr, stdout};
 use crate::sys::{Clock, Region, Table, cpu};
+pub(super) use prepare::pin;
 use prepare::{Prepared, Room};
 use row::Common;
 
@@ -30,7 +31,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         ClockPath::SystemCall => Clock::system_call(),
     };
     let clock = clock.proved().ok_or(Error::NO_CLOCK)?;
-    let pinned = prepare::pin(options.pin)?;
+    let pinned = pin(options.pin)?;
     let prepared = Prepared::new(options, auxv.page_bytes())?;
     prepared.check_room(&Room::now()?)?;
 

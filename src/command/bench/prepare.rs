@@ -1,17 +1,16 @@
 //! Everything that can go wrong before a page is populated: settings that do not fit
 //! each other, too little memory, too many VMAs.
 
+use super::super::room;
 use crate::cli::bench::{Cut, Options, Pages, Pin};
 use crate::error::Error;
 use crate::fixture::{Arena, Layout, kept_bytes};
 use crate::measure::case::Bench;
 use crate::measure::evidence::Memory;
 use crate::measure::plan::{LIST_MAX, List, Plan};
-use crate::proc::{number, status};
-use crate::sys::file::read_whole;
 use crate::sys::process::proc_is_ours;
 use crate::sys::segments::Backing;
-use crate::sys::{Clock, Errno, Region, Shape, cpu};
+use crate::sys::{Clock, Region, Shape, cpu};
 use core::ffi::CStr;
 use heapless::Vec;
 
@@ -46,7 +45,7 @@ const OWN_VMAS: u64 = 64;
 const OWN_BYTES: u64 = 4 << 20;
 
 /// Pins to the CPU asked for; gives its number.
-pub(super) fn pin(pin: Pin) -> Result<Option<usize>, Error> {
+pub(in crate::command) fn pin(pin: Pin) -> Result<Option<usize>, Error> {
     let cpu = match pin {
         Pin::None => return Ok(None),
         Pin::Cpu(cpu) => cpu,
@@ -201,7 +200,7 @@ fn backing(pages: Pages) -> Result<Backing, Error> {
     const HUGE_BYTES: &CStr = c"/sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
     match pages {
         Pages::Small => Ok(Backing::Small),
-        Pages::Thp => match read_number(HUGE_BYTES) {
+        Pages::Thp => match room::read_number(HUGE_BYTES) {
             Ok(bytes) => Ok(Backing::Huge(bytes as usize)),
             Err(errno) => Err(Error::Kernel(
                 "read the size of huge pages (hpage_pmd_size)",
@@ -216,37 +215,12 @@ impl Room {
         if !proc_is_ours() {
             return Err(Error::NO_PROC);
         }
-        let mut buffer = [0; 8192];
-        let text = read_whole(c"/proc/meminfo", &mut buffer)
-            .map_err(Error::kernel("read /proc/meminfo"))?;
-        let available_kib = status::kib_field(text, b"MemAvailable").ok_or(Error::Kernel(
-            "find MemAvailable in /proc/meminfo",
-            Errno::NODATA,
-        ))?;
-        let mut available_bytes = available_kib.saturating_mul(1024);
-        for limit in CGROUP_LIMITS {
-            // Where there is no limit the file is absent, says `max`, or a number beyond
-            // any memory.
-            available_bytes = available_bytes.min(read_number(limit).unwrap_or(u64::MAX));
-        }
+        let available_bytes = room::available_bytes()?;
         Ok(Self {
             available_bytes,
-            map_count_max: read_number(c"/proc/sys/vm/max_map_count").ok(),
+            map_count_max: room::read_number(c"/proc/sys/vm/max_map_count").ok(),
         })
     }
-}
-
-/// A container's memory limit as the container sees it, cgroup v2 and v1. What is in use
-/// already is not subtracted: it is mostly page cache, which makes room.
-const CGROUP_LIMITS: [&CStr; 2] = [
-    c"/sys/fs/cgroup/memory.max",
-    c"/sys/fs/cgroup/memory/memory.limit_in_bytes",
-];
-
-fn read_number(path: &CStr) -> Result<u64, Errno> {
-    let mut buffer = [0; 32];
-    let text = read_whole(path, &mut buffer)?;
-    number::decimal(text.trim_ascii()).ok_or(Errno::INVAL)
 }
 
 #[cfg(test)]

@@ -1,22 +1,24 @@
 //! `probe`: kinds of memory × readers.
 
 mod row;
+mod setup;
+mod summary;
 mod table;
 
 use super::env::{self, Context, Kernel};
 use crate::cli::Effective;
 use crate::cli::probe::Options;
-use crate::emit::probe_row::ProbeRow;
+use crate::emit::probe_row::{ProbeRow, is_loss};
 use crate::emit::record::Status;
 use crate::emit::stream::{Preamble, Rows};
 use crate::error::Error;
-use crate::fixture::kinds::{self, KINDS, PAGES_MAX};
-use crate::measure::probe::{Prober, evidence};
-use crate::reader::{BATCH_BYTES, Method};
+use crate::fixture::kinds::Kinds;
+use crate::measure::probe::Prober;
+use crate::reader::Method;
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stderr, stdout};
-use crate::sys::{Clock, Region, cpu};
+use crate::sys::{Clock, cpu};
 use row::Common;
 use table::Grid;
 
@@ -25,6 +27,14 @@ use table::Grid;
 /// # Errors
 /// See [`Error`]. Rows of probes that ended before are already written.
 pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
+    if options.setup || setup::is_run_by_init() {
+        let probe = &mut || every_question(options, effective, auxv);
+        return setup::around(options.common.quiet, auxv.page_bytes(), probe);
+    }
+    every_question(options, effective, auxv)
+}
+
+fn every_question(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
     let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
     let pinned = cpu::current().map_err(Error::kernel("ask for the current CPU"))?;
     cpu::pin(pinned).map_err(|errno| Error::Cpu(pinned, errno))?;
@@ -45,6 +55,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
             page_bytes: auxv.page_bytes() as u64,
         },
         methods: &options.methods,
+        kinds: options.kinds,
         grid: Grid::new(),
         ending: Ok(()),
     };
@@ -55,28 +66,20 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     rows.end()?;
     if !options.common.quiet {
         // The table is a courtesy of standard error.
-        let _ = run.grid.write(stderr(), run.methods);
+        let _ = run
+            .grid
+            .write(stderr(), run.methods)
+            .and_then(|()| summary::write(stderr(), &run.grid, run.methods));
     }
     run.ending
 }
 
-/// The memory all probes share.
+/// What all probes share.
 pub(super) fn prober(clock: Clock, page_bytes: usize) -> Result<Prober, Error> {
     if !proc_is_ours() {
         return Err(Error::NO_PROC);
     }
-    let arena = kinds::populate(page_bytes).map_err(Error::kernel("map the arena"))?;
-    let bytes = BATCH_BYTES.max(PAGES_MAX * page_bytes);
-    let mut buffer =
-        Region::not_inherited(bytes).map_err(Error::kernel("map memory for the buffer"))?;
-    buffer.touch(page_bytes);
-    let evidence = evidence(&arena).map_err(Error::kernel("read /proc/self/pagemap"))?;
-    Ok(Prober {
-        clock,
-        buffer,
-        arena,
-        evidence,
-    })
+    Prober::new(clock, page_bytes).map_err(Error::kernel("prepare to look at memory"))
 }
 
 /// What a run carries from probe to probe.
@@ -84,6 +87,7 @@ struct Run<'r> {
     prober: Prober,
     common: Common<'r>,
     methods: &'r [Method],
+    kinds: Kinds,
     grid: Grid,
     /// The worst that was seen.
     ending: Result<(), Error>,
@@ -91,12 +95,12 @@ struct Run<'r> {
 
 impl Run<'_> {
     fn total(&self) -> u64 {
-        let questions: usize = KINDS.iter().map(|kind| kind.ops.len()).sum();
+        let questions: usize = self.kinds.chosen().map(|kind| kind.ops.len()).sum();
         (questions * (self.methods.len() + 1)) as u64
     }
 
     fn every_kind(&mut self, rows: &mut Rows<Output>) -> Result<(), Error> {
-        for kind in KINDS {
+        for kind in self.kinds.chosen() {
             for &op in kind.ops {
                 self.grid.next(kind, op);
                 let control = core::iter::once(None);
@@ -104,22 +108,22 @@ impl Run<'_> {
                     let probed = self.prober.probe(kind, op, method)?;
                     let row = row::make(&self.common, kind, op, method, &self.prober, &probed);
                     rows.row(&row)?;
-                    self.grid.note(&row);
+                    self.grid.note(method, &probed, self.common.page_bytes);
                     if method.is_none() && probed.status == Status::Ok && probed.change().is_some()
                     {
                         self.ending = Err(Error::Invalid(
                             "reading nothing showed a change: see the rows of method none",
                         ));
                     }
-                    self.note(&row.status);
+                    self.note(&row);
                 }
             }
         }
         Ok(())
     }
 
-    fn note(&mut self, status: &Status<'_>) {
-        if self.ending.is_ok() && *status != Status::Ok {
+    fn note(&mut self, row: &ProbeRow<'_>) {
+        if self.ending.is_ok() && is_loss(row.method, row.status) {
             self.ending = Err(Error::Invalid(
                 "not every question was answered: see the status column",
             ));

@@ -2,8 +2,15 @@
 //!
 //! - `syscall6(number, a, b, c, d, e, f) -> isize`: one system call, result as in
 //!   `rax`/`x0`. Calls with fewer arguments pass zeros, which the kernel ignores.
+//! - `clone_and_call(flags, pidfd, calls, failed) -> isize`: one clone, whose child does the
+//!   system calls of a table, number and five arguments each, one after the other until one
+//!   fails; it leaves the negative errno in `failed` and exits with status 127. It uses no
+//!   stack and writes nothing else, so it can share its parent's memory (CLONE_VM), which
+//!   stands still meanwhile (CLONE_VFORK).
 //! - `nr`: the numbers of the calls rustix lacks.
 //! - `VDSO_CLOCK_GETTIME`: the symbol to look for in the vDSO.
+//! - `cowitness_last_steps`, `cowitness_builtin`: code that other modules copy elsewhere,
+//!   up to the symbol `…_end`; `leave` jumps into the first.
 //! - `hypervisor_signature()`: what the CPU itself says about being virtualised.
 
 #[cfg(target_arch = "x86_64")]

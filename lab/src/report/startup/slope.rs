@@ -4,6 +4,7 @@ use super::{Key, WHAT};
 use crate::report::line::Line;
 use crate::report::many::{ROWS_MAX, cut};
 use crate::report::plot::{Across, Given, Plot, Unit, number};
+use crate::report::sharing::tenth;
 use crate::runs::others::Exec;
 use cowitness::stats::Summary;
 
@@ -38,9 +39,10 @@ impl Slope {
     /// `None` if no arm says how many objects it loads.
     pub fn of(groups: &[(Key, Vec<&Exec>)]) -> Option<Self> {
         let is_control = |key: &Key| key.0 == CONTROL;
-        groups
-            .iter()
-            .find(|(key, _)| key.2.is_some() && !is_control(key))?;
+        let counted = |(key, _): &&(Key, Vec<&Exec>)| key.2.is_some() && !is_control(key);
+        let cache = &groups.iter().find(counted)?.0.3;
+        // Cold starts and warm ones make no line together: the first kind counts.
+        let groups = || groups.iter().filter(|(key, _)| key.3 == *cache);
         let mut slope = Self {
             plot: None,
             points: Vec::new(),
@@ -50,13 +52,13 @@ impl Slope {
         };
         let mut given = Vec::new();
         for (which, what) in WHAT.into_iter().enumerate() {
-            let counted = groups.iter().filter(|(key, _)| !is_control(key));
+            let counted = groups().filter(|(key, _)| !is_control(key));
             let mut medians: Vec<(u64, u64, u64)> = counted
                 .filter_map(|(key, execs)| Some((key.2?, median(execs, which)?)))
                 .map(|(objects, (n, median))| (objects, n, median))
                 .collect();
             medians.sort_unstable();
-            let control = groups.iter().find(|(key, _)| is_control(key));
+            let control = groups().find(|(key, _)| is_control(key));
             let control = control.and_then(|(_, execs)| median(execs, which));
             given.extend(slope.add(what, &medians, control));
         }
@@ -89,10 +91,10 @@ impl Slope {
             .iter()
             .map(|(objects, _, median)| (*objects as f64, *median as f64))
             .collect();
-        let line = Line::through(&points).filter(|_| points.len() >= PLACES_LEAST);
+        let places = medians.chunk_by(|one, two| one.0 == two.0).count();
+        let line = Line::through(&points).filter(|_| places >= PLACES_LEAST);
         let point = |(objects, n, median): &(u64, u64, u64)| {
             let fitted = line.map(|line| line.at(*objects as f64));
-            let tenth = |value: f64| format!("{value:.1}");
             Point {
                 what,
                 objects: *objects,
@@ -104,10 +106,9 @@ impl Slope {
         };
         self.points.extend(medians.iter().map(point));
         match line {
-            Some(line) => self.fitted(what, points.len(), &line),
+            Some(line) => self.fitted(what, places, &line),
             None => self.remarks.push(format!(
-                "{what}: no slope; it takes at least {PLACES_LEAST} different numbers of objects, and there are {}.",
-                points.len()
+                "{what}: no slope; it takes at least {PLACES_LEAST} different numbers of objects, and there are {places}."
             )),
         }
         match control {

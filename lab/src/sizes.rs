@@ -1,0 +1,287 @@
+//! `sizes`: how many bytes the closures of R programs take, as copies of their own, in one
+//! relational store, and as content-defined chunks. The stores are real files that are built
+//! root by root in a scratch directory, measured after each, asked for every object at the
+//! end, and removed.
+
+pub(crate) mod chunks;
+mod curve;
+mod database;
+mod digest;
+mod elf;
+mod error;
+mod patient;
+mod plan;
+mod store;
+
+pub use error::SizesError;
+
+use crate::cli::SizesOptions;
+use crate::failure::Failure;
+use crate::host::Interrupt;
+use crate::progress::Progress;
+use crate::scratch::Scratch;
+use chunks::Chunks;
+use curve::{ChunkPoint, Point, Run};
+use digest::Hashing;
+use patient::Patient;
+use plan::{Member, Plan};
+use std::io::{self, BufReader, Write};
+use std::path::Path;
+use store::{Blobs, Segments, Store};
+
+/// Runs the command; rows go to standard output, the crossovers also to `say`.
+///
+/// # Errors
+/// [`Failure::Open`], [`Failure::Signals`], [`Failure::Sizes`].
+pub fn run(options: &SizesOptions, say: &dyn Fn(&str)) -> Result<(), Failure> {
+    let interrupt = Interrupt::watch().map_err(Failure::Signals)?;
+    let scratch = match &options.scratch {
+        Some(directory) => Scratch::within(Path::new(directory))?,
+        None => Scratch::new()?,
+    };
+    let plan = read(options, &scratch.path().join("plan"), &interrupt)?;
+    let run = measure(options, &plan, scratch.path(), &interrupt)?;
+    // Whoever takes the rows may take their time.
+    drop((plan, scratch));
+    interrupt.let_through();
+    go_on(&interrupt)?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    run.write(&mut out)?;
+    out.flush().map_err(Failure::Output)?;
+    for crossover in run.crossovers() {
+        say(&crossover.words());
+    }
+    Ok(())
+}
+
+fn read(options: &SizesOptions, plan: &Path, interrupt: &Interrupt) -> Result<Plan, Failure> {
+    let mut manifest = BufReader::new(Patient::open(&options.manifest, interrupt));
+    let plan = Plan::read(plan, &mut manifest);
+    let failure = manifest.into_inner().failure;
+    plan.map_err(|error| failure.unwrap_or(error.into()))
+}
+
+fn measure<'o>(
+    options: &'o SizesOptions,
+    plan: &Plan,
+    directory: &Path,
+    interrupt: &Interrupt,
+) -> Result<Run<'o>, SizesError> {
+    let each = |count, what: &str, work: &mut dyn FnMut(u64) -> Result<(), SizesError>| {
+        each(count, what, interrupt, work)
+    };
+    plan.at_once(|| each(plan.objects, "reading objects", &mut |id| plan.look_at(id)))?;
+    let strip_level = plan.strip_level()?;
+    let mut models = Models::create(options, directory)?;
+    let mut points = Vec::new();
+    each(plan.roots, "storing closures", &mut |root| {
+        points.push(models.add(plan, root, interrupt)?);
+        Ok(())
+    })?;
+    each(plan.objects, "asking for objects", &mut |id| {
+        models.prove(plan, id)
+    })?;
+    Ok(Run {
+        options,
+        strip_level,
+        points,
+    })
+}
+
+/// Does `work` with each number from 1 to `count`, until a signal comes.
+fn each(
+    count: u64,
+    what: &str,
+    interrupt: &Interrupt,
+    work: &mut dyn FnMut(u64) -> Result<(), SizesError>,
+) -> Result<(), SizesError> {
+    let progress = Progress::new(usize::try_from(count).unwrap_or(usize::MAX));
+    progress.starts(what);
+    for number in 1..=count {
+        go_on(interrupt)?;
+        work(number)?;
+        progress.ends();
+    }
+    Ok(())
+}
+
+fn go_on(interrupt: &Interrupt) -> Result<(), SizesError> {
+    interrupt
+        .signal()
+        .map_or(Ok(()), |signal| Err(SizesError::Stopped(signal)))
+}
+
+/// All storage models, and what they hold so far.
+struct Models {
+    blobs: Blobs,
+    segments: Segments,
+    chunks: Vec<Chunks>,
+    point: Point,
+}
+
+impl Models {
+    fn create(options: &SizesOptions, directory: &Path) -> Result<Self, SizesError> {
+        let page_bytes = options.page_bytes;
+        let chunks = options.averages.iter();
+        let chunks = chunks.map(|average| Chunks::create(directory, *average, page_bytes));
+        Ok(Self {
+            blobs: Blobs::create(&directory.join("blobs"), page_bytes)?,
+            segments: Segments::create(&directory.join("segments"), page_bytes)?,
+            chunks: chunks.collect::<Result<_, _>>()?,
+            point: Point::default(),
+        })
+    }
+
+    fn stores(&mut self) -> impl Iterator<Item = &mut dyn Store> {
+        let relational: [&mut dyn Store; 2] = [&mut self.blobs, &mut self.segments];
+        let chunks = self
+            .chunks
+            .iter_mut()
+            .map(|chunks| chunks as &mut dyn Store);
+        relational.into_iter().chain(chunks)
+    }
+
+    /// Adds the closure of a root and says how large everything is now.
+    fn add(&mut self, plan: &Plan, root: u64, interrupt: &Interrupt) -> Result<Point, SizesError> {
+        plan.at_once(|| {
+            for member in plan.members(root)? {
+                go_on(interrupt)?;
+                self.add_member(plan, &member)?;
+            }
+            self.stores().try_for_each(Store::commit)
+        })?;
+        self.weigh()?;
+        Ok(self.point.clone())
+    }
+
+    fn add_member(&mut self, plan: &Plan, member: &Member) -> Result<(), SizesError> {
+        self.point.objects += 1;
+        self.point.private += member.bytes;
+        if member.stored {
+            return Ok(());
+        }
+        self.point.distinct_objects += 1;
+        self.point.distinct_bytes += member.bytes;
+        self.stores().try_for_each(|store| store.put(member))?;
+        plan.is_stored(member.id)
+    }
+
+    fn weigh(&mut self) -> Result<(), SizesError> {
+        self.point.blobs = database::bytes(&self.blobs.0)?;
+        self.point.segments = database::bytes(&self.segments.0)?;
+        let points = self.chunks.iter().map(|chunks| {
+            Ok(ChunkPoint {
+                chunks: chunks.chunks,
+                distinct: chunks.distinct,
+                pack: chunks.pack_bytes,
+                index: chunks.index_bytes()?,
+            })
+        });
+        self.point.chunks = points.collect::<Result<_, SizesError>>()?;
+        Ok(())
+    }
+
+    /// Refuses a store that does not give an object back as it was.
+    fn prove(&mut self, plan: &Plan, id: u64) -> Result<(), SizesError> {
+        let wanted = plan.hash(id)?;
+        for store in self.stores() {
+            let mut found = Hashing::default();
+            store.get(id, &mut found)?;
+            if found.hash() != wanted {
+                return Err(SizesError::Altered {
+                    path: plan.path(id)?,
+                    store: store.name(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Alters a store in the directory.
+    type Damage<'d> = &'d dyn Fn(&Models, &Path);
+
+    /// Stores that hold one object, and the plan they were made from.
+    fn stored(scratch: &Scratch) -> (Models, Plan) {
+        let object = scratch.path().join("object");
+        fs::write(
+            &object,
+            "some bytes, long enough to be looked for".repeat(100),
+        )
+        .unwrap();
+        let manifest = format!("root\t{}\n", object.display());
+        let plan = Plan::read(&scratch.path().join("plan"), &mut manifest.as_bytes()).unwrap();
+        plan.look_at(1).unwrap();
+        let options = SizesOptions {
+            manifest: "-".into(),
+            averages: vec![1024],
+            page_bytes: 4096,
+            label: String::new(),
+            scratch: None,
+        };
+        let mut models = Models::create(&options, scratch.path()).unwrap();
+        let point = models.add(&plan, 1, &Interrupt::default()).unwrap();
+        assert_eq!((point.objects, point.private), (1, 4000));
+        (models, plan)
+    }
+
+    fn altered(models: &mut Models, plan: &Plan) -> Option<String> {
+        match models.prove(plan, 1) {
+            Ok(()) => None,
+            Err(SizesError::Altered { store, .. }) => Some(store),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_store_that_gives_other_bytes_back_is_found_out() {
+        let damages: [(&str, Damage<'_>); 3] = [
+            ("the store of blobs", &|models, _| {
+                let sql = "UPDATE object SET data = zeroblob(length(data))";
+                models.blobs.0.execute(sql, []).unwrap();
+            }),
+            ("the store of segments", &|models, _| {
+                models
+                    .segments
+                    .0
+                    .execute("DELETE FROM segment", [])
+                    .unwrap();
+            }),
+            ("chunks of 1024 bytes", &|_, directory| {
+                let pack = directory.join("pack-1024");
+                let mut bytes = fs::read(&pack).unwrap();
+                bytes[1] ^= 1;
+                fs::write(&pack, bytes).unwrap();
+            }),
+        ];
+        for (store, damage) in damages {
+            let scratch = Scratch::new().unwrap();
+            let (mut models, plan) = stored(&scratch);
+            assert_eq!(altered(&mut models, &plan), None);
+            damage(&models, scratch.path());
+            assert_eq!(altered(&mut models, &plan).as_deref(), Some(store));
+        }
+    }
+
+    #[test]
+    fn a_file_is_as_large_as_its_store_says() {
+        let scratch = Scratch::new().unwrap();
+        let (models, _plan) = stored(&scratch);
+        let (point, chunks) = (models.point.clone(), models.point.chunks[0]);
+        drop(models);
+        let bytes = |name| fs::metadata(scratch.path().join(name)).unwrap().len();
+        assert_eq!(
+            (point.blobs, point.segments),
+            (bytes("blobs"), bytes("segments"))
+        );
+        assert_eq!(
+            (chunks.pack, chunks.index),
+            (bytes("pack-1024"), bytes("index-1024"))
+        );
+    }
+}

@@ -1,0 +1,218 @@
+//! bytes(R): what was found for each number of roots, where one model overtakes another,
+//! and the stream that says so.
+
+use super::error::SizesError;
+use crate::cli::SizesOptions;
+use cowitness::emit::Sink;
+use cowitness::emit::record::Status;
+use cowitness::emit::sizes_row::SizesRow;
+use cowitness::emit::stream::{Preamble, StreamError};
+use std::io::{self, Write};
+
+/// The first `r` roots. Bytes are file sizes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Point {
+    pub(super) objects: u64,
+    pub(super) distinct_objects: u64,
+    pub(super) distinct_bytes: u64,
+    pub(super) private: u64,
+    pub(super) blobs: u64,
+    pub(super) segments: u64,
+    /// One for each average asked for.
+    pub(super) chunks: Vec<ChunkPoint>,
+}
+
+/// The same of one average size of chunks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ChunkPoint {
+    pub(super) chunks: u64,
+    pub(super) distinct: u64,
+    /// Of the pack.
+    pub(super) pack: u64,
+    pub(super) index: u64,
+}
+
+impl ChunkPoint {
+    fn bytes(&self) -> u64 {
+        self.pack + self.index
+    }
+}
+
+/// What holds for a whole run.
+pub(super) struct Run<'r> {
+    pub(super) options: &'r SizesOptions,
+    /// In words.
+    pub(super) strip_level: &'static str,
+    /// A point for each number of roots, from 1.
+    pub(super) points: Vec<Point>,
+}
+
+/// One model overtaking another.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Crossover {
+    /// Its note's key.
+    key: String,
+    /// In words.
+    what: String,
+    /// From how many roots on the one is smaller; `None`: not at the last point.
+    at: Option<u64>,
+}
+
+impl Crossover {
+    fn value(&self) -> String {
+        self.at.map_or("none".to_owned(), |at| at.to_string())
+    }
+
+    /// For standard error.
+    pub(super) fn words(&self) -> String {
+        match self.at {
+            None => format!("{}: none", self.what),
+            Some(at) => format!("{}: from R = {at} on", self.what),
+        }
+    }
+}
+
+/// The first R from which on `one` stays below `other`.
+fn overtakes(
+    points: &[Point],
+    one: impl Fn(&Point) -> u64,
+    other: impl Fn(&Point) -> u64,
+) -> Option<u64> {
+    let below = |point: &&Point| one(point) < other(point);
+    let lasting = points.iter().rev().take_while(below).count();
+    (lasting > 0).then(|| (points.len() - lasting + 1) as u64)
+}
+
+impl Run<'_> {
+    /// The relational stores against private closures, chunks against the store of blobs.
+    pub(super) fn crossovers(&self) -> Vec<Crossover> {
+        let points = &self.points;
+        let mut found = vec![
+            Crossover {
+                key: "crossover_store_below_private".to_owned(),
+                what: "one store is smaller than private closures".to_owned(),
+                at: overtakes(points, |p| p.blobs, |p| p.private),
+            },
+            Crossover {
+                key: "crossover_store_symbols_below_private".to_owned(),
+                what: "one store with symbols is smaller than private closures".to_owned(),
+                at: overtakes(points, |p| p.segments, |p| p.private),
+            },
+        ];
+        for (index, average) in self.options.averages.iter().enumerate() {
+            found.push(Crossover {
+                key: format!("crossover_chunks_{average}_below_store"),
+                what: format!("chunks of {average} bytes are smaller than one store"),
+                at: overtakes(points, |p| p.chunks[index].bytes(), |p| p.blobs),
+            });
+        }
+        found
+    }
+
+    fn notes(&self) -> Vec<(String, String)> {
+        let averages: Vec<String> = self.options.averages.iter().map(u64::to_string).collect();
+        let fixed = [
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("label", self.options.label.clone()),
+            ("option_avg", averages.join(",")),
+            ("option_page_size", self.options.page_bytes.to_string()),
+            ("sqlite", rusqlite::version().to_owned()),
+            (
+                "chunker",
+                format!("fastcdc 2020, avg/{0} to avg*{0}", super::chunks::SPREAD),
+            ),
+            ("compression", "none".to_owned()),
+            ("strip_level", self.strip_level.to_owned()),
+        ];
+        let mut notes: Vec<(String, String)> = Vec::new();
+        notes.extend(fixed.map(|(key, value)| (key.to_owned(), value)));
+        let crossovers = self.crossovers();
+        notes.extend(crossovers.iter().map(|one| (one.key.clone(), one.value())));
+        notes
+    }
+
+    fn rows(&self) -> impl Iterator<Item = SizesRow<'_>> {
+        let points = (1..).zip(&self.points);
+        points.flat_map(move |(r, point)| {
+            let chunks = self.options.averages.iter().zip(&point.chunks);
+            chunks.map(move |(average, chunks)| self.row(r, point, *average, chunks))
+        })
+    }
+
+    fn row(&self, r: u64, point: &Point, average: u64, chunks: &ChunkPoint) -> SizesRow<'_> {
+        SizesRow {
+            label: &self.options.label,
+            r,
+            objects: point.objects,
+            distinct_objects: point.distinct_objects,
+            distinct_bytes: point.distinct_bytes,
+            bytes_private: point.private,
+            bytes_store: Some(point.blobs),
+            bytes_store_symbols: Some(point.segments),
+            bytes_chunks: Some(chunks.bytes()),
+            chunks: Some(chunks.chunks),
+            distinct_chunks: Some(chunks.distinct),
+            index_bytes: Some(chunks.index),
+            page_size: self.options.page_bytes,
+            avg_chunk: average,
+            status: Status::Ok,
+        }
+    }
+
+    /// Writes the stream.
+    pub(super) fn write(&self, out: impl Write) -> Result<(), SizesError> {
+        let mut stream = Preamble::begin(Out(out)).map_err(refused)?;
+        for (key, value) in self.notes() {
+            stream.note(&key, &value).map_err(refused)?;
+        }
+        let intended = self.points.len() * self.options.averages.len();
+        let mut rows = stream
+            .header::<SizesRow<'_>>(intended as u64)
+            .map_err(refused)?;
+        for row in self.rows() {
+            rows.row(&row).map_err(refused)?;
+        }
+        rows.end().map_err(refused)
+    }
+}
+
+struct Out<W>(W);
+
+impl<W: Write> Sink for Out<W> {
+    type Error = io::Error;
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
+    }
+}
+
+fn refused(error: StreamError<io::Error>) -> SizesError {
+    match error {
+        StreamError::Sink(error) => SizesError::Output(error),
+        StreamError::TooLong => SizesError::LongRow,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crossover(pairs: &[(u64, u64)]) -> Option<u64> {
+        let point = |&(blobs, private): &(u64, u64)| Point {
+            blobs,
+            private,
+            ..Point::default()
+        };
+        let points: Vec<Point> = pairs.iter().map(point).collect();
+        overtakes(&points, |p| p.blobs, |p| p.private)
+    }
+
+    #[test]
+    fn a_crossover_lasts() {
+        assert_eq!(crossover(&[(9, 8), (9, 9), (9, 10), (10, 12)]), Some(3));
+        assert_eq!(crossover(&[(1, 2), (3, 4)]), Some(1));
+        assert_eq!(crossover(&[(1, 2), (5, 4), (5, 6)]), Some(3));
+        assert_eq!(crossover(&[(1, 2), (4, 4)]), None);
+        assert_eq!(crossover(&[]), None);
+    }
+}

@@ -1,0 +1,328 @@
+//! Options of `memmap`, and how strictly they are read.
+//!
+//! Its contract is older than this program and has rules of its own: a value never stands
+//! behind `=`, and what makes no sense is answered with one fixed line.
+
+use super::{
+    CommandSpec, Common, Effective, HasCommon, OptionSpec, OptionWord, Problem, Refused, Request,
+    Topic, UsageError, Word, common_options, note, value,
+};
+use core::ffi::CStr;
+use rustix::mm::Advice;
+
+/// Kinds of allocation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// A frame of the main thread's stack.
+    Stack,
+    /// What malloc does with a large request.
+    #[default]
+    Heap,
+    /// An anonymous private mapping.
+    MmapAnon,
+    /// A file, mapped for reading.
+    MmapFile,
+    /// A file of its own making, mapped and read in eight steps.
+    FaultWalk,
+}
+
+const MODES: [(&str, Mode); 5] = [
+    ("stack", Mode::Stack),
+    ("heap", Mode::Heap),
+    ("mmap-anon", Mode::MmapAnon),
+    ("mmap-file", Mode::MmapFile),
+    ("fault-walk", Mode::FaultWalk),
+];
+
+impl Mode {
+    /// As typed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let named = MODES.iter().find(|(_, mode)| *mode == self);
+        named.map_or("", |(name, _)| name)
+    }
+}
+
+/// What madvise(2) is told, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Advised {
+    /// As typed.
+    pub name: &'static str,
+    /// For the kernel.
+    pub advice: Advice,
+    /// Whether it is given after touching: it is about what is there.
+    pub afterwards: bool,
+}
+
+const ADVICE: [Advised; 7] = [
+    Advised::of("hugepage", Advice::LinuxHugepage, false),
+    Advised::of("nohugepage", Advice::LinuxNoHugepage, false),
+    Advised::of("willneed", Advice::WillNeed, false),
+    Advised::of("sequential", Advice::Sequential, false),
+    Advised::of("random", Advice::Random, false),
+    Advised::of("dontneed", Advice::LinuxDontNeed, true),
+    Advised::of("free", Advice::LinuxFree, true),
+];
+
+impl Advised {
+    const fn of(name: &'static str, advice: Advice, afterwards: bool) -> Self {
+        Self {
+            name,
+            advice,
+            afterwards,
+        }
+    }
+}
+
+/// What `memmap` was asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// The options every command has.
+    pub common: Common,
+    /// The kind of allocation; `None` until it is given.
+    pub mode: Option<Mode>,
+    /// Its size in MiB.
+    pub mb: u64,
+    /// The file to map.
+    pub file: Option<&'static CStr>,
+    /// A row instead of lines.
+    pub csv: bool,
+    /// Advice about it, if any.
+    pub advised: Option<Advised>,
+    /// Also the whole process, before and after.
+    pub report: bool,
+    /// The heap is the program break.
+    pub brk: bool,
+}
+
+impl HasCommon for Options {
+    fn common(&mut self) -> &mut Common {
+        &mut self.common
+    }
+}
+
+/// The line that answers what makes no sense.
+pub const USAGE: &str =
+    "usage: memmap --mode stack|heap|mmap-anon|mmap-file <FILE>|fault-walk [--mb N]";
+
+/// The command.
+pub const SPEC: CommandSpec<Options> = CommandSpec {
+    topic: Topic::Memmap,
+    name: "memmap",
+    purpose: "touch one kind of allocation and show what the kernel says and charges",
+    about: "Makes one allocation, touches one byte of each of its pages, and shows the lines\n\
+            of /proc/self/maps that it is in, VmRSS before and after, and the page faults\n\
+            that it cost. Also runs as `memmap` if that is the program's name.\n\n\
+            stack       a frame on the main thread's stack, 4 MiB at most\n\
+            heap        what malloc does with a large request: there is no allocator here, so\n            \
+            it is one anonymous mapping, a page longer than asked, and that page,\n            \
+            where an allocator has its header, is touched, too; --brk grows the\n            \
+            program break instead, as malloc does for small requests\n\
+            mmap-anon   an anonymous private mapping\n\
+            mmap-file   FILE, mapped private and read; --mb does not count\n\
+            fault-walk  a file written to $TMPDIR, or /tmp, in chunks of 64 KiB, mapped and\n            \
+            read in eight steps; it is removed, by SIGINT and SIGTERM as well\n\n\
+            Standard error says what the counts depend on: transparent huge pages, the\n\
+            kernel's fault-around, the chunks. Values follow their options, never with `=`.\n",
+    operand: None,
+    options: OPTIONS,
+    examples: &[
+        (
+            "cowitness memmap --mode heap",
+            "64 MiB and a header: 16,385 faults with pages of 4 KiB and no huge ones",
+        ),
+        (
+            "cowitness memmap --mode mmap-file /bin/bash",
+            "a file in the page cache: one fault for 16 pages",
+        ),
+        (
+            "cowitness memmap --mode mmap-anon --advise dontneed --report",
+            "what is given back, and what that costs when it is touched again",
+        ),
+        (
+            "cowitness memmap --mode fault-walk --mb 16 --csv > walk.csv",
+            "the same as a row, with the environment",
+        ),
+    ],
+};
+
+const OPTIONS: &[OptionSpec<Options>] = &[
+    OptionSpec {
+        word: OptionWord {
+            name: "--mode",
+            short: "",
+            value: "MODE",
+            default: "",
+            allowed: "stack, heap, mmap-anon, mmap-file or fault-walk",
+            help: "stack, heap, mmap-anon, mmap-file FILE or fault-walk; must be given",
+        },
+        set: |options, word| {
+            let mut modes = MODES.iter();
+            let named = modes.find(|(name, _)| name.as_bytes() == word);
+            options.mode = Some(named.ok_or(Refused)?.1);
+            Ok(())
+        },
+    },
+    OptionSpec {
+        word: OptionWord {
+            name: "--mb",
+            short: "",
+            value: "N",
+            default: "64",
+            allowed: "1 to 1024",
+            help: "size in MiB",
+        },
+        set: |options, word| {
+            options.mb = value::number(word, 1, 1024)?;
+            Ok(())
+        },
+    },
+    OptionSpec {
+        word: OptionWord {
+            name: "--csv",
+            short: "",
+            value: "",
+            default: "",
+            allowed: "no value",
+            help: "one row of CSV with the environment, instead of lines",
+        },
+        set: |options, _| {
+            options.csv = true;
+            Ok(())
+        },
+    },
+    OptionSpec {
+        word: OptionWord {
+            name: "--advise",
+            short: "",
+            value: "ADVICE",
+            default: "none",
+            allowed: "none, hugepage, nohugepage, willneed, sequential, random, dontneed or free",
+            help: "madvise: before touching, or after it (dontneed, free) and touch again",
+        },
+        set: |options, word| {
+            let named = ADVICE.iter().find(|one| one.name.as_bytes() == word);
+            options.advised = match word {
+                b"none" => None,
+                _ => Some(*named.ok_or(Refused)?),
+            };
+            Ok(())
+        },
+    },
+    OptionSpec {
+        word: OptionWord {
+            name: "--report",
+            short: "",
+            value: "",
+            default: "",
+            allowed: "no value",
+            help: "also VSZ, RSS, PSS, USS, swap and overcommit, before and after",
+        },
+        set: |options, _| {
+            options.report = true;
+            Ok(())
+        },
+    },
+    OptionSpec {
+        word: OptionWord {
+            name: "--brk",
+            short: "",
+            value: "",
+            default: "",
+            allowed: "no value",
+            help: "with --mode heap: grow the program break, [heap] in maps",
+        },
+        set: |options, _| {
+            options.brk = true;
+            Ok(())
+        },
+    },
+];
+
+/// Whether the fixed line says all there is to say: the error is one of its contract's.
+#[must_use]
+pub fn is_terse(error: &UsageError) -> bool {
+    error.topic == Topic::Memmap && matches!(error.option, "" | "--mode" | "--mb")
+}
+
+/// Reads the words behind `memmap`.
+///
+/// # Errors
+/// The first word that makes no sense.
+pub(super) fn parse(
+    argument: &dyn Fn(usize) -> Option<&'static CStr>,
+    options: &mut Options,
+    effective: &mut Effective,
+) -> Result<Request, UsageError> {
+    let common = common_options::<Options>();
+    let table = || OPTIONS.iter().chain(&common);
+    for OptionSpec { word, set } in table().filter(|one| !one.word.default.is_empty()) {
+        let applied = set(options, word.default.as_bytes());
+        debug_assert_eq!(applied, Ok(()), "{}", word.name);
+        note(effective, word.name, word.default.as_bytes());
+    }
+    let mut words = (2..).map_while(argument);
+    while let Some(operand) = words.next() {
+        let name = operand.to_bytes();
+        match name {
+            b"-h" | b"--help" => return Ok(Request::Help(Topic::Memmap)),
+            b"-V" | b"--version" => return Ok(Request::Version),
+            _ => {}
+        }
+        let Some(OptionSpec { word, set }) = table().find(|one| one.word.is_named(name)) else {
+            take_file(operand, options)?;
+            continue;
+        };
+        let value = match word.value {
+            "" => b"",
+            kind => words.next().map(CStr::to_bytes).ok_or(fail(
+                b"",
+                word.name,
+                Problem::MissingValue(kind),
+            ))?,
+        };
+        set(options, value)
+            .map_err(|Refused| fail(value, word.name, Problem::BadValue(word.allowed)))?;
+        note(effective, word.name, value);
+    }
+    whole(options)
+}
+
+/// A word that is no option.
+fn take_file(word: &'static CStr, options: &mut Options) -> Result<(), UsageError> {
+    let name = word.to_bytes();
+    match options.file {
+        _ if name.starts_with(b"-") => Err(fail(name, "", Problem::UnknownOption)),
+        Some(_) => Err(fail(name, "", Problem::StrayWord)),
+        None => {
+            options.file = Some(word);
+            Ok(())
+        }
+    }
+}
+
+/// Whether the options fit each other.
+fn whole(options: &Options) -> Result<Request, UsageError> {
+    match (options.mode, options.file) {
+        (None, _) => Err(fail(b"--mode", "", Problem::MissingOperand("given"))),
+        (Some(Mode::MmapFile), None) => Err(fail(b"FILE", "", Problem::MissingOperand("a file"))),
+        (Some(mode), Some(file)) if mode != Mode::MmapFile => {
+            Err(fail(file.to_bytes(), "", Problem::StrayWord))
+        }
+        (Some(mode), _) if options.brk && mode != Mode::Heap => Err(fail(
+            mode.name().as_bytes(),
+            "--brk with --mode",
+            Problem::BadValue("heap"),
+        )),
+        _ => Ok(Request::Run(Topic::Memmap)),
+    }
+}
+
+const fn fail(word: Word, option: &'static str, problem: Problem) -> UsageError {
+    UsageError {
+        word,
+        option,
+        problem,
+        topic: Topic::Memmap,
+    }
+}

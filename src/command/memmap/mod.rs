@@ -1,0 +1,72 @@
+//! `memmap`: one kind of allocation, touched, then what the kernel says.
+//!
+//! What is measured is what lies between two readings of getrusage(2): the allocation, the
+//! advice, the touching; nothing is read, formatted or written there. Everything the
+//! readings need has run once before, so that no page of the program itself is paid for
+//! meanwhile.
+
+mod figures;
+mod force;
+mod lines;
+mod measured;
+mod path;
+mod problem;
+mod row;
+mod subject;
+
+use crate::app::Start;
+use crate::cli::Effective;
+use crate::cli::memmap::Options;
+use crate::error::Error;
+use crate::sys::process::proc_is_ours;
+use crate::sys::signal;
+use crate::sys::stdio::stderr;
+use force::Force;
+use measured::measure;
+use path::Path;
+use problem::Problem;
+use subject::Subject;
+
+/// Runs it.
+///
+/// # Errors
+/// Anything that goes wrong was said, as [`Error::Said`].
+pub fn run(options: &Options, effective: &Effective, start: &Start<'_>) -> Result<(), Error> {
+    let path = Path::of(options, start.variable);
+    let attempted = match &path {
+        Ok(path) => attempt(options, effective, start, path),
+        Err(problem) => Err(*problem),
+    };
+    attempted.map_err(|problem| {
+        problem.say(stderr());
+        Error::Said
+    })
+}
+
+fn attempt<'p>(
+    options: &Options,
+    effective: &Effective,
+    start: &Start<'_>,
+    path: &'p Path,
+) -> Result<(), Problem<'p>> {
+    if !proc_is_ours() {
+        return Err(Error::NO_PROC.into());
+    }
+    signal::report_bus_errors().map_err(Error::kernel("install signal handlers"))?;
+    let subject = Subject::prepare(options, path, start.auxv.page_bytes())?;
+    let force = Force::now(&subject);
+    if !options.csv {
+        lines::head(&subject)?;
+    }
+    let measured = measure(&subject, options);
+    if options.csv {
+        row::write(&subject, options, effective, &start.auxv, &force, &measured)?;
+    } else if let Ok(measured) = &measured {
+        lines::body(&subject, options, measured)?;
+    }
+    if !options.common.quiet {
+        // A courtesy of standard error.
+        let _ = force.say(stderr());
+    }
+    measured.map(|_| ())
+}

@@ -1,0 +1,132 @@
+//! What ends `memmap` early, in one line that begins with its name.
+
+use super::lines::put;
+use crate::emit::stream::StreamError;
+use crate::error::Error;
+use crate::sys::stdio::Output;
+use crate::sys::{Errno, errno};
+use crate::text::Text;
+
+/// Why it ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Problem<'p> {
+    /// Something is wrong with a file.
+    File(&'p [u8], &'static str),
+    /// A system call on a file failed.
+    Kernel(&'p [u8], Errno),
+    /// madvise(2) refused this advice.
+    Advice(&'static str, Errno),
+    /// The stack cannot grow by so many MiB; RLIMIT_STACK in KiB, if there is one.
+    Stack(usize, Option<u64>),
+    /// The kernel does not promise the memory.
+    Refused(&'static str, Errno),
+    /// MiB needed and available.
+    NoMemory(u64, u64),
+    /// What ends other commands, too.
+    Other(Error),
+}
+
+/// What helps against an errno of a file.
+const REMEDIES: [(Errno, &str); 6] = [
+    (
+        Errno::NOSPC,
+        ": no room there; lower --mb, or set TMPDIR to another folder",
+    ),
+    (
+        Errno::DQUOT,
+        ": no room there; lower --mb, or set TMPDIR to another folder",
+    ),
+    (
+        Errno::FBIG,
+        ": larger than a file may be here (ulimit -f); lower --mb",
+    ),
+    (
+        Errno::EXIST,
+        ": left by a run that was killed, or somebody else's; remove it",
+    ),
+    (Errno::NOENT, ": there is no such file or folder"),
+    (Errno::NODEV, ": it cannot be mapped"),
+];
+
+impl Problem<'_> {
+    /// Writes the line. If it cannot be said, the exit status still tells.
+    #[inline(never)]
+    pub(super) fn say(&self, out: Output) {
+        let mut rest = Text::new();
+        let file = match *self {
+            Self::File(file, what) => {
+                rest.add(": ").add(what);
+                file
+            }
+            Self::Kernel(file, errno) => {
+                rest.add(": ").add(errno::name_or_unknown(errno));
+                let remedy = REMEDIES.iter().find(|(known, _)| *known == errno);
+                rest.add(remedy.map_or("", |(_, remedy)| remedy));
+                file
+            }
+            _ => {
+                self.describe(&mut rest);
+                b""
+            }
+        };
+        let rest = rest.add("\n").read().unwrap_or("\n").as_bytes();
+        let _ = out.write_all(b"memmap: error: ");
+        let _ = put(out, file);
+        let _ = out.write_all(rest);
+    }
+
+    fn describe(&self, line: &mut Text) {
+        match *self {
+            Self::Advice(name, errno) => {
+                line.add("cannot advise ").add(name).add(": ");
+                line.add(errno::name_or_unknown(errno));
+                line.add(": this kernel, or this kind of memory, does not take it");
+            }
+            Self::NoMemory(needed, available) => {
+                line.add("not enough memory: ").number(needed);
+                line.add(" MiB are needed, ").number(available);
+                line.add(" MiB are available; lower --mb");
+            }
+            Self::Stack(mib, limit) => {
+                line.add("the stack cannot grow by ").number(mib as u64);
+                line.add(" MiB: RLIMIT_STACK (ulimit -s) is ");
+                match limit {
+                    Some(kib) => line.number(kib).add(" KiB"),
+                    None => line.add("unlimited"),
+                };
+                line.add("; RLIMIT_AS (ulimit -v) and vm.overcommit_memory limit it, too; ");
+                line.add("raise what is too low or lower --mb");
+            }
+            Self::Refused(doing, errno) => {
+                line.add("cannot ").add(doing).add(": ");
+                line.add(errno::name_or_unknown(errno));
+                line.add(": see ulimit -v, ulimit -d and vm.overcommit_memory, or lower --mb");
+            }
+            Self::Other(error) => error.describe(line),
+            Self::File(..) | Self::Kernel(..) => {}
+        }
+    }
+
+    /// For a row: the errno, or none.
+    pub(super) const fn errno(&self) -> Option<Errno> {
+        match *self {
+            Self::Kernel(_, errno)
+            | Self::Advice(_, errno)
+            | Self::Refused(_, errno)
+            | Self::Other(Error::Kernel(_, errno) | Error::Output(errno)) => Some(errno),
+            _ => None,
+        }
+    }
+}
+
+impl From<Error> for Problem<'_> {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<StreamError<Errno>> for Problem<'_> {
+    fn from(error: StreamError<Errno>) -> Self {
+        Self::Other(error.into())
+    }
+}

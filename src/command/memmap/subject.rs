@@ -1,0 +1,194 @@
+//! What is allocated and touched, with everything that comes before: the file is opened or
+//! written, and that there is room is looked at.
+
+use super::super::room::available_bytes;
+use super::path::Path;
+use super::problem::Problem;
+use crate::cli::memmap::{Mode, Options};
+use crate::error::Error;
+use crate::sys::doomed::Doomed;
+use crate::sys::file::{open_any, regular_bytes};
+use crate::sys::promise::{Promise, STACK_MIB_MAX, can_grow};
+use crate::sys::{Errno, Region};
+use core::ops::Range;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::process::{Resource, getrlimit};
+
+/// Steps of a fault-walk.
+pub(super) const STEPS: usize = 8;
+/// Bytes of one write(2) of the walk file.
+pub(super) const CHUNK_BYTES: usize = 64 << 10;
+/// Frames of the calls around the one that is touched.
+const STACK_MARGIN_BYTES: usize = 64 << 10;
+
+/// One allocation to be.
+pub(super) struct Subject<'p> {
+    pub(super) mode: Mode,
+    /// Bytes asked for.
+    pub(super) bytes: usize,
+    pub(super) page_bytes: usize,
+    pub(super) path: &'p Path,
+    file: File,
+    brk: bool,
+}
+
+/// The file that is mapped.
+enum File {
+    None,
+    Given(OwnedFd),
+    Made(Doomed),
+}
+
+impl<'p> Subject<'p> {
+    /// Looks that there is room, opens or writes the file.
+    #[inline(never)]
+    pub(super) fn prepare(
+        options: &Options,
+        path: &'p Path,
+        page_bytes: usize,
+    ) -> Result<Self, Problem<'p>> {
+        let mode = options.mode.unwrap_or_default();
+        let asked = (options.mb as usize) << 20;
+        let refused = |errno| Problem::Kernel(path.bytes(), errno);
+        let (bytes, file) = match mode {
+            Mode::Stack => (asked.min(STACK_MIB_MAX << 20), File::None),
+            Mode::Heap | Mode::MmapAnon => (asked, File::None),
+            Mode::MmapFile => {
+                let file = open_any(path.as_c_str()).map_err(refused)?;
+                (file_bytes(&file, path)?, File::Given(file))
+            }
+            Mode::FaultWalk => (asked, File::Made(written(path, asked)?)),
+        };
+        let subject = Self {
+            mode,
+            bytes,
+            page_bytes,
+            path,
+            file,
+            brk: options.brk,
+        };
+        subject.check_room()?;
+        Ok(subject)
+    }
+
+    fn check_room(&self) -> Result<(), Problem<'p>> {
+        if matches!(self.mode, Mode::MmapFile | Mode::FaultWalk) {
+            return Ok(());
+        }
+        let available = available_bytes()?;
+        // A page table of one page maps page_bytes / 8 pages.
+        let needed = (self.bytes + 8 * self.pages() + STACK_MARGIN_BYTES) as u64;
+        if needed > available {
+            return Err(Problem::NoMemory(needed.div_ceil(1 << 20), available >> 20));
+        }
+        if self.mode != Mode::Stack {
+            return Ok(());
+        }
+        match can_grow(self.bytes + STACK_MARGIN_BYTES, self.page_bytes) {
+            Ok(()) => Ok(()),
+            Err(Errno::FAULT) => {
+                let limit = getrlimit(Resource::Stack).current;
+                Err(Problem::Stack(
+                    self.bytes >> 20,
+                    limit.map(|bytes| bytes >> 10),
+                ))
+            }
+            Err(errno) => Err(Error::Kernel("fork", errno).into()),
+        }
+    }
+
+    /// Pages, rounded up.
+    pub(super) fn pages(&self) -> usize {
+        self.bytes.div_ceil(self.page_bytes)
+    }
+
+    /// Bytes that are allocated: what malloc takes for a large request is a header's page
+    /// more than asked.
+    fn allocated_bytes(&self) -> usize {
+        match (self.mode, self.brk) {
+            (Mode::Heap, false) => self.bytes + self.page_bytes,
+            _ => self.bytes,
+        }
+    }
+
+    /// The allocation; nothing of it is touched.
+    pub(super) fn promise(&self) -> Result<Promise, Problem<'p>> {
+        self.promised(self.allocated_bytes())
+    }
+
+    /// The same as far as code is concerned, one page of it; a stack has its own code.
+    pub(super) fn rehearsal(&self) -> Result<Promise, Problem<'p>> {
+        match self.mode {
+            Mode::Stack => self.mapped(self.page_bytes),
+            _ => self.promised(self.page_bytes.min(self.bytes)),
+        }
+    }
+
+    fn promised(&self, bytes: usize) -> Result<Promise, Problem<'p>> {
+        match (self.mode, self.brk) {
+            (Mode::Stack, _) => Ok(Promise::stack(self.bytes >> 20, self.page_bytes)),
+            (Mode::Heap, true) => Promise::program_break(bytes, self.page_bytes)
+                .map_err(|errno| Problem::Refused("grow the program break", errno)),
+            _ => self.mapped(bytes),
+        }
+    }
+
+    fn mapped(&self, bytes: usize) -> Result<Promise, Problem<'p>> {
+        match self.file() {
+            Some(file) => Promise::file(file, bytes, self.page_bytes)
+                .map_err(|errno| Problem::Kernel(self.path.bytes(), errno)),
+            None => Promise::anonymous(bytes, self.page_bytes)
+                .map_err(|errno| Problem::Refused("map anonymous memory", errno)),
+        }
+    }
+
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        match &self.file {
+            File::None => None,
+            File::Given(file) => Some(file.as_fd()),
+            File::Made(file) => Some(file.as_fd()),
+        }
+    }
+
+    /// Pages of step `index` of a fault-walk; the last takes the remainder.
+    pub(super) fn step_pages(&self, index: usize) -> usize {
+        let each = self.pages() / STEPS;
+        match index + 1 {
+            STEPS => self.pages() - each * (STEPS - 1),
+            _ => each,
+        }
+    }
+
+    /// What is touched at once, in bytes of the allocation: a step, or all in the first.
+    pub(super) fn part(&self, index: usize) -> Range<usize> {
+        if self.mode != Mode::FaultWalk {
+            let all = self.allocated_bytes();
+            return if index == 0 { 0..all } else { all..all };
+        }
+        let start = index * (self.pages() / STEPS) * self.page_bytes;
+        start..start + self.step_pages(index) * self.page_bytes
+    }
+}
+
+fn file_bytes<'p>(file: &OwnedFd, path: &'p Path) -> Result<usize, Problem<'p>> {
+    let bytes = regular_bytes(file.as_fd());
+    match bytes.map_err(|errno| Problem::Kernel(path.bytes(), errno))? {
+        None => Err(Problem::File(path.bytes(), "not a regular file")),
+        Some(0) => Err(Problem::File(path.bytes(), "file is empty")),
+        Some(bytes) => Ok(bytes as usize),
+    }
+}
+
+/// The walk file, with bytes that no file system can leave out.
+fn written(path: &Path, bytes: usize) -> Result<Doomed, Problem<'_>> {
+    let refused = |errno| Problem::Kernel(path.bytes(), errno);
+    let mut chunk =
+        Region::new(CHUNK_BYTES).map_err(Error::kernel("map memory for a chunk of the file"))?;
+    let mut file = Doomed::create(path.as_c_str()).map_err(refused)?;
+    for start in (0..bytes).step_by(CHUNK_BYTES) {
+        let words = chunk.words_mut().iter_mut().zip(start as u64..);
+        words.for_each(|(word, number)| *word = number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        file.append(chunk.bytes_mut()).map_err(refused)?;
+    }
+    Ok(file)
+}

@@ -1,0 +1,174 @@
+//! The table in words: what each reader gets and changes here, the worst first, and which to
+//! choose for what.
+
+use super::table::{EFFECTS, Gave, Grid, Line, send};
+use crate::emit::probe_row::reason;
+use crate::fixture::kinds::Op;
+use crate::measure::plan::List;
+use crate::reader::Method;
+use crate::sys::Errno;
+use crate::sys::stdio::Output;
+use crate::text::Text;
+
+/// Columns of a line of names.
+const COLUMNS: usize = 98;
+/// Where its further lines begin.
+const INDENT: usize = 6;
+
+/// What one reader did, in kinds.
+#[derive(Clone, Copy)]
+struct Score {
+    column: usize,
+    method: Method,
+    /// Kinds that showed each of [`EFFECTS`], and those that never came back.
+    harm: [usize; EFFECTS.len() + 1],
+    /// Kinds of which the first page came.
+    got: usize,
+}
+
+/// Writes it.
+pub(super) fn write(out: Output, grid: &Grid, methods: &[Method]) -> Result<(), Errno> {
+    let scores = scores(grid, methods);
+    let mut title = Text::new();
+    title.add("\nWhat reading does on this kernel, the reader that changes most first");
+    send(out, &title)?;
+    for score in &scores {
+        reader(out, grid, score)?;
+    }
+    choice(out, &scores)
+}
+
+/// The worst first; readers that got nothing are left out.
+fn scores(grid: &Grid, methods: &[Method]) -> List<Score> {
+    let mut scores = List::<Score>::new();
+    for (column, &method) in methods.iter().enumerate() {
+        let count = |shows: &dyn Fn(&Line) -> bool| kinds(grid, shows).count();
+        let mut harm = [0; EFFECTS.len() + 1];
+        for (bit, kinds) in harm.iter_mut().enumerate() {
+            *kinds = count(&|line| shows(line, column, bit));
+        }
+        let got = count(&|line| got(line, column));
+        if got > 0 {
+            // As many as there are methods, which are in a list of the same length.
+            let score = Score {
+                column,
+                method,
+                harm,
+                got,
+            };
+            let better = scores.iter().position(|other| other.harm < harm);
+            let _ = scores.insert(better.unwrap_or(scores.len()), score);
+        }
+    }
+    scores
+}
+
+/// Kinds with a line that shows something, once each.
+fn kinds<'g>(
+    grid: &'g Grid,
+    shows: &'g dyn Fn(&Line) -> bool,
+) -> impl Iterator<Item = &'static str> + 'g {
+    let kinds = grid.lines.chunk_by(|a, b| a.kind.name == b.kind.name);
+    let shown = kinds.filter(move |lines| lines.iter().any(shows));
+    shown.map(|lines| lines[0].kind.name)
+}
+
+/// Whether a read of the kind itself had an effect; past the last: never came back. What is
+/// read in front of a kind (`cross`) is not the kind's.
+fn shows(line: &Line, column: usize, bit: usize) -> bool {
+    let cell = line.cells[column];
+    match bit < EFFECTS.len() {
+        true => line.op != Op::Cross && cell.effects >> bit & 1 == 1,
+        false => cell.gave == Gave::Skipped(reason::BLOCKED),
+    }
+}
+
+fn got(line: &Line, column: usize) -> bool {
+    line.op == Op::Page && matches!(line.cells[column].gave, Gave::All | Gave::Zeros)
+}
+
+fn reader(out: Output, grid: &Grid, score: &Score) -> Result<(), Errno> {
+    let mut head = Text::new();
+    head.add("  ").add(score.method.name());
+    head.add(": gets ").number(score.got as u64).add(" kinds");
+    if score.harm.iter().all(|&kinds| kinds == 0) {
+        head.add(" and changes none");
+    }
+    send(out, &head)?;
+    let column = score.column;
+    for (bit, _) in score
+        .harm
+        .iter()
+        .enumerate()
+        .filter(|(_, kinds)| **kinds > 0)
+    {
+        let does = EFFECTS
+            .get(bit)
+            .map_or("never returns", |effect| effect.does);
+        names(out, does, kinds(grid, &|line| shows(line, column, bit)))?;
+    }
+    let false_zeros = |line: &Line| line.cells[column].gave == Gave::Skipped(reason::FALSE_ZEROS);
+    if kinds(grid, &false_zeros).next().is_some() {
+        names(
+            out,
+            "gives zeros that are not what lies there",
+            kinds(grid, &false_zeros),
+        )?;
+    }
+    let others = |line: &Line| (0..line.cells.len()).any(|other| got(line, other));
+    let missed = |line: &Line| line.op == Op::Page && others(line) && !got(line, column);
+    match kinds(grid, &missed).next() {
+        Some(_) => names(out, "does not get what others get", kinds(grid, &missed)),
+        None => Ok(()),
+    }
+}
+
+/// A sentence about kinds, on as many lines as it takes.
+fn names(out: Output, does: &str, kinds: impl Iterator<Item = &'static str>) -> Result<(), Errno> {
+    let mut line = Text::new();
+    line.add("    ").add(does).add(": ");
+    let mut used = 4 + does.len() + 2;
+    let mut first = true;
+    for kind in kinds {
+        line.add(if first { "" } else { "," });
+        used += kind.len() + 2;
+        if used > COLUMNS && !first {
+            send(out, &line)?;
+            line = Text::new();
+            line.pad_to(INDENT);
+            used = INDENT + kind.len();
+        } else if !first {
+            line.add(" ");
+        }
+        line.add(kind);
+        first = false;
+    }
+    send(out, &line)
+}
+
+/// Which reader for what.
+fn choice(out: Output, scores: &[Score]) -> Result<(), Errno> {
+    let gentlest = scores
+        .iter()
+        .min_by_key(|score| (score.harm, usize::MAX - score.got));
+    let fullest = scores.iter().max_by_key(|score| score.got);
+    let (Some(gentlest), Some(fullest)) = (gentlest, fullest) else {
+        return Ok(());
+    };
+    let most = fullest.got;
+    let equal = scores.iter().filter(|score| score.got == most);
+    let fullest = equal.min_by_key(|score| score.harm).unwrap_or(fullest);
+    let mut lines = Text::new();
+    lines.add("Which to choose here\n  to change least: ");
+    lines.add(gentlest.method.name());
+    let none = gentlest.harm.iter().all(|&kinds| kinds == 0);
+    lines.add(if none {
+        ", which changed nothing\n"
+    } else {
+        "\n"
+    });
+    lines.add("  to get most: ").add(fullest.method.name());
+    lines.add(", ").number(most as u64).add(" kinds\n");
+    lines.add("  to be fast: cowitness bench tells, and counts what splitting costs");
+    send(out, &lines)
+}

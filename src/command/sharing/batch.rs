@@ -1,0 +1,328 @@
+//! One batch: N processes of a program, held together at the barrier, looked at once.
+
+use super::census::{self, Census};
+use crate::cli::sharing::{N_MAX, Release};
+use crate::error::Error;
+use crate::fixture::subject::{CANNOT_EXECUTE, Gathering, Launch, Place, Subject};
+use crate::proc::rollup::{self, FIELD_COUNT, Rollup, RollupError};
+use crate::proc::status::kib_field;
+use crate::sys::file::{Process, read_proc, read_whole};
+use crate::sys::process::{Ending, reap_ended, sleep_ms};
+use crate::sys::{Clock, Errno};
+use heapless::Vec;
+
+/// What one process gave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub(super) pid: Option<i32>,
+    pub(super) settle_us: Option<u64>,
+    pub(super) rollup: Rollup,
+    pub(super) outcome: Outcome,
+}
+
+/// Whether it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Ok,
+    Errno(Errno),
+    Skipped(&'static str),
+    /// It ended before it should, or with something else than 0.
+    Ended(Ending),
+}
+
+impl Slot {
+    pub(super) const EMPTY: Self = Self {
+        pid: None,
+        settle_us: None,
+        rollup: [None; FIELD_COUNT],
+        outcome: Outcome::Ok,
+    };
+
+    /// The first that goes wrong is what is told.
+    fn spoil(&mut self, outcome: Outcome) {
+        if self.outcome == Outcome::Ok {
+            self.outcome = outcome;
+        }
+    }
+}
+
+/// What is true of the whole batch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Together {
+    /// Growth of the machine's Shmem per process, KiB.
+    pub(super) shmem_delta_kb: Option<i64>,
+    pub(super) bystanders: Option<u64>,
+    /// The first field of smaps_rollup that is not known.
+    pub(super) unknown: Option<RollupError>,
+}
+
+/// How a batch is run.
+pub(super) struct Batch<'b> {
+    pub(super) launch: Launch<'b>,
+    pub(super) clock: Clock,
+    pub(super) patience_ns: u64,
+    pub(super) release: Release,
+    /// What a process will take of the machine, KiB.
+    pub(super) need_kb: u64,
+    /// Whether every child of this process is one of the batch's.
+    pub(super) is_alone: bool,
+}
+
+type Subjects = Vec<Subject, N_MAX>;
+type Places = Vec<Place, N_MAX>;
+
+impl Batch<'_> {
+    /// Runs it with as many processes as there are slots.
+    pub(super) fn run(&self, slots: &mut [Slot]) -> Result<Together, Error> {
+        slots.fill(Slot::EMPTY);
+        let mut together = Together::default();
+        let before = Memory::now()?;
+        let need_kb = self.need_kb.saturating_mul(slots.len() as u64);
+        if need_kb > before.available_kb {
+            spoil_all(slots, Outcome::Skipped("not-enough-memory"));
+            return Ok(together);
+        }
+        let mut gathering = match Gathering::new() {
+            Ok(gathering) => gathering,
+            Err(errno) => {
+                spoil_all(slots, Outcome::Errno(errno));
+                return Ok(together);
+            }
+        };
+        let mut at_barrier = None;
+        let mut subjects = Subjects::new();
+        self.start(&gathering, &mut subjects, slots);
+        if subjects.len() == slots.len() {
+            let places = self.settle(&gathering, &subjects, slots);
+            together.unknown = sweep(&subjects, &places, slots);
+            at_barrier = Some(Memory::now()?);
+            self.look_again(&gathering, &subjects, slots, &mut together);
+            self.let_go(&mut gathering, &subjects, slots);
+        }
+        drop(subjects);
+        drop(gathering);
+        self.clean_up();
+        if let Some(memory) = at_barrier {
+            together.shmem_delta_kb = memory.shmem_over(&before, slots.len())?;
+        }
+        Ok(together)
+    }
+
+    fn start(&self, gathering: &Gathering, subjects: &mut Subjects, slots: &mut [Slot]) {
+        for index in 0..slots.len() {
+            let started = Subject::start(&self.launch, gathering, self.clock);
+            match started {
+                Ok(subject) => {
+                    slots[index].pid = Some(subject.pid());
+                    // There is room for N_MAX, which bounds the slots.
+                    let _ = subjects.push(subject);
+                }
+                Err(errno) => {
+                    spoil_all(&mut slots[index..], Outcome::Errno(errno));
+                    spoil_all(slots, Outcome::Skipped("others-did-not-start"));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Waits until all are at the barrier in one look, until one never will be, or until
+    /// patience ends.
+    fn settle(&self, gathering: &Gathering, subjects: &Subjects, slots: &mut [Slot]) -> Places {
+        let deadline = self.clock.now_ns() + self.patience_ns;
+        let is_there = |place: &Place| *place == Place::AtBarrier;
+        let is_over = |place: &Place| matches!(place, Place::Ended(_) | Place::Hidden(_));
+        let (places, had_time) = loop {
+            let places: Places = subjects.iter().map(Subject::place).collect();
+            if places.iter().all(is_there) || places.iter().any(is_over) {
+                break (places, false);
+            }
+            if self.clock.now_ns() > deadline {
+                break (places, true);
+            }
+            sleep_ms(1);
+        };
+        let now = self.clock.now_ns();
+        let all = places.iter().all(is_there);
+        for ((slot, subject), place) in slots.iter_mut().zip(subjects).zip(&places) {
+            if all {
+                slot.settle_us = Some((now - subject.started_ns()) / 1000);
+            }
+            // One that was on its way when another ended has done nothing wrong.
+            if had_time || is_over(place) {
+                slot.spoil(missed(*place, gathering));
+            }
+        }
+        if !all {
+            spoil_all(slots, Outcome::Skipped("others-not-at-barrier"));
+        }
+        places
+    }
+
+    /// What could have changed while they were looked at must not have.
+    fn look_again(
+        &self,
+        gathering: &Gathering,
+        subjects: &Subjects,
+        slots: &mut [Slot],
+        together: &mut Together,
+    ) {
+        let Census { bystanders, forked } =
+            census::take(subjects, &[gathering.anchor().pid()], self.is_alone);
+        together.bystanders = bystanders;
+        if forked {
+            spoil_all(slots, Outcome::Skipped("a-subject-forked"));
+        }
+        for (slot, subject) in slots.iter_mut().zip(subjects) {
+            match subject.place() {
+                Place::AtBarrier => {}
+                Place::Ended(ending) => slot.spoil(Outcome::Ended(ending)),
+                _ => slot.spoil(Outcome::Skipped("left-the-barrier")),
+            }
+        }
+    }
+
+    /// Lets them go and sees how they end. If one did not come to the barrier, the others
+    /// are not asked any more.
+    fn let_go(&self, gathering: &mut Gathering, subjects: &Subjects, slots: &mut [Slot]) {
+        if slots.iter().all(|slot| slot.settle_us.is_none()) {
+            return;
+        }
+        let sent = match self.release {
+            Release::Byte => gathering.release_by_bytes(slots.len()),
+            Release::End => {
+                gathering.release_by_end();
+                Ok(())
+            }
+        };
+        if let Err(errno) = sent {
+            spoil_all(slots, Outcome::Errno(errno));
+        }
+        let deadline = self.clock.now_ns() + self.patience_ns;
+        while subjects.iter().any(|subject| subject.ending().is_none())
+            && self.clock.now_ns() < deadline
+        {
+            sleep_ms(1);
+        }
+        for (slot, subject) in slots.iter_mut().zip(subjects) {
+            match subject.ending() {
+                Some(Ending::Exited(0)) => {}
+                Some(ending) => slot.spoil(Outcome::Ended(ending)),
+                None => slot.spoil(Outcome::Skipped("did-not-end-when-let-go")),
+            }
+        }
+    }
+
+    /// Kills and reaps what subjects have left behind: orphans are adopted.
+    fn clean_up(&self) {
+        if !self.is_alone {
+            return;
+        }
+        // A killed process ends at once unless it hangs in the kernel; that is not waited for
+        // for ever.
+        for _ in 0..2000 {
+            if !reap_ended() {
+                return;
+            }
+            census::kill_strays(&[]);
+            sleep_ms(1);
+        }
+    }
+}
+
+fn spoil_all(slots: &mut [Slot], outcome: Outcome) {
+    for slot in slots {
+        slot.spoil(outcome);
+    }
+}
+
+/// What became of a subject that is not at the barrier.
+fn missed(place: Place, gathering: &Gathering) -> Outcome {
+    match place {
+        Place::AtBarrier => Outcome::Ok,
+        Place::Elsewhere(what) => Outcome::Skipped(what),
+        Place::Hidden(errno) => Outcome::Errno(errno),
+        Place::Ended(ending) => {
+            let complaint = match ending {
+                Ending::Exited(CANNOT_EXECUTE) => gathering.complaint(),
+                _ => None,
+            };
+            complaint.map_or(Outcome::Ended(ending), Outcome::Errno)
+        }
+    }
+}
+
+/// Reads smaps_rollup of everyone at the barrier once, one after the other with nothing in
+/// between.
+fn sweep(subjects: &Subjects, places: &Places, slots: &mut [Slot]) -> Option<RollupError> {
+    let mut unknown = None;
+    let mut all = slots.iter_mut().zip(subjects).zip(places);
+    let at_barrier = |(_, place): &(_, &Place)| **place == Place::AtBarrier;
+    while let Some(((slot, subject), _)) = all.find(at_barrier) {
+        let mut buffer = [0; 4096];
+        let text = match read_proc(Process::Id(subject.pid()), "smaps_rollup", &mut buffer) {
+            Ok(text) => text,
+            Err(errno) => {
+                slot.spoil(Outcome::Errno(errno));
+                continue;
+            }
+        };
+        if let Err(error) = rollup::parse(text, &mut slot.rollup) {
+            // A process that has ended has no lines; its ending is told instead.
+            if !text.is_empty() {
+                slot.spoil(Outcome::Skipped("unknown-smaps_rollup"));
+                unknown = unknown.or(Some(error));
+            }
+        }
+    }
+    unknown
+}
+
+/// The machine's memory, KiB.
+struct Memory {
+    available_kb: u64,
+    shmem_kb: u64,
+}
+
+impl Memory {
+    fn now() -> Result<Self, Error> {
+        // The kernel counts per CPU and sums up now and then; reading this file makes it do
+        // so (vm.stat_refresh). Only root may.
+        let mut buffer = [0; 8192];
+        let _ = read_whole(c"/proc/sys/vm/stat_refresh", &mut buffer);
+        let text = read_whole(c"/proc/meminfo", &mut buffer)
+            .map_err(Error::kernel("read /proc/meminfo"))?;
+        let field = |name| {
+            kib_field(text, name).ok_or(Error::Kernel(
+                "find MemAvailable and Shmem in /proc/meminfo",
+                Errno::NODATA,
+            ))
+        };
+        Ok(Self {
+            available_kb: field(b"MemAvailable")?,
+            shmem_kb: field(b"Shmem")?,
+        })
+    }
+
+    /// How much more Shmem there is than without the processes, for each of them. What
+    /// others take or give back meanwhile is halved by looking before and after. A file in
+    /// memory goes some time after the last process that has it.
+    fn shmem_over(&self, before: &Self, processes: usize) -> Result<Option<i64>, Error> {
+        const LOOKS: u32 = 10;
+        let mut after = Self::now()?;
+        for _ in 0..LOOKS {
+            if after.shmem_kb <= before.shmem_kb {
+                break;
+            }
+            sleep_ms(5);
+            after = Self::now()?;
+        }
+        let without = before.shmem_kb.midpoint(after.shmem_kb);
+        let signed = |value: u64| i64::try_from(value).ok();
+        let grown = signed(self.shmem_kb).zip(signed(without));
+        let processes = i64::try_from(processes).ok();
+        Ok(grown
+            .zip(processes)
+            .map(|((at, without), count)| (at - without) / count))
+    }
+}

@@ -1,0 +1,124 @@
+//! From what was measured of an arm to a word.
+
+/// What decides.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    /// Every process came to the barrier as the right program and ended well, in this arm
+    /// and in the one it is compared with.
+    pub(super) is_valid: bool,
+    /// Size of the program's file, KiB.
+    pub(super) file_kb: u64,
+    /// The most `Shared_Dirty` of a process, KiB.
+    pub(super) shared_dirty_kb: Option<u64>,
+    /// The most private dirty memory of a process that is neither anonymous nor shmem, KiB.
+    pub(super) file_dirty_kb: Option<u64>,
+    /// Growth of the machine's Shmem per process, KiB.
+    pub(super) shmem_kb: Option<i64>,
+    /// (a of this arm - a of `elf`) / file sizes of the load segments, thousandths.
+    pub(super) private_milli: Option<i64>,
+}
+
+/// The verdict: the first that applies.
+pub(super) fn verdict(facts: &Facts) -> &'static str {
+    let (Some(shared_dirty), Some(file_dirty), Some(shmem), Some(private)) = (
+        facts.shared_dirty_kb,
+        facts.file_dirty_kb,
+        facts.shmem_kb,
+        facts.private_milli,
+    ) else {
+        return "invalid";
+    };
+    // Both sides times 1000; a file of no size cannot have been executed.
+    let dirty = shared_dirty.max(file_dirty).saturating_mul(1000);
+    let of_file = |milli: u64| facts.file_kb.saturating_mul(milli);
+    let shmem = i128::from(shmem) * 1000;
+    if !facts.is_valid {
+        "invalid"
+    } else if dirty > of_file(MUCH_LESS) {
+        "dirty-cache"
+    } else if shmem >= i128::from(of_file(NEARLY_ALL)) {
+        "copied-shmem"
+    } else if private >= NEARLY_ALL.cast_signed() {
+        "copied-anon"
+    } else if private <= MUCH_LESS.cast_signed() && shmem <= i128::from(of_file(MUCH_LESS)) {
+        "shared"
+    } else {
+        "mixed"
+    }
+}
+
+/// Thousandths from which on it counts as all of it.
+const NEARLY_ALL: u64 = 950;
+/// Thousandths up to which it counts as nothing.
+const MUCH_LESS: u64 = 50;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARED: Facts = Facts {
+        is_valid: true,
+        file_kb: 1000,
+        shared_dirty_kb: Some(0),
+        file_dirty_kb: Some(0),
+        shmem_kb: Some(0),
+        private_milli: Some(0),
+    };
+
+    /// Each rule at its threshold, and just off it.
+    #[test]
+    fn the_first_that_applies() {
+        let facts = |shared_dirty, file_dirty, shmem, private| Facts {
+            shared_dirty_kb: Some(shared_dirty),
+            file_dirty_kb: Some(file_dirty),
+            shmem_kb: Some(shmem),
+            private_milli: Some(private),
+            ..SHARED
+        };
+        let cases = [
+            (facts(0, 0, 0, 0), "shared"),
+            (facts(50, 50, 50, 50), "shared"),
+            (facts(51, 0, 0, 0), "dirty-cache"),
+            (facts(0, 51, 950, 1000), "dirty-cache"),
+            (facts(0, 0, 950, 1000), "copied-shmem"),
+            (facts(0, 0, 949, 1000), "copied-anon"),
+            (facts(0, 0, 0, 950), "copied-anon"),
+            (facts(0, 0, 0, 949), "mixed"),
+            (facts(0, 0, 0, 51), "mixed"),
+            (facts(0, 0, 51, 0), "mixed"),
+            (facts(0, 0, -300, -200), "shared"),
+        ];
+        for (facts, want) in cases {
+            assert_eq!(verdict(&facts), want, "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_shared() {
+        let invalid = [
+            Facts {
+                is_valid: false,
+                ..SHARED
+            },
+            Facts {
+                shmem_kb: None,
+                ..SHARED
+            },
+            Facts {
+                private_milli: None,
+                ..SHARED
+            },
+            Facts {
+                shared_dirty_kb: None,
+                ..SHARED
+            },
+            Facts {
+                file_dirty_kb: None,
+                ..SHARED
+            },
+        ];
+        for facts in invalid {
+            assert_eq!(verdict(&facts), "invalid", "{facts:?}");
+        }
+    }
+}

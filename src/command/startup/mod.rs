@@ -1,0 +1,239 @@
+//! `startup`: what starting a program takes, as a difference between two (`ab`) or as a
+//! line over the number of its shared objects (`slope`).
+
+mod compare;
+mod fit;
+mod order;
+mod registered;
+mod subject;
+mod times;
+
+use super::bench::pin;
+use super::env::{self, Context, Kernel};
+use super::progress::Progress;
+use crate::cli::Effective;
+use crate::cli::startup::{Options, Side};
+use crate::emit::record::Status;
+use crate::emit::startup_row::StartupRow;
+use crate::emit::stream::{Preamble, Rows};
+use crate::error::Error;
+use crate::sys::auxv::Auxv;
+use crate::sys::process::Ending;
+use crate::sys::spawn::{self, Execed};
+use crate::sys::stdio::{Output, stdout};
+use crate::sys::{Clock, Errno, cpu, errno, system};
+use crate::text::{Full, Text};
+use core::ffi::CStr;
+use order::Order;
+use rustix::fd::OwnedFd;
+use subject::{Subject, Subjects};
+use times::Times;
+
+/// A word of argv by its number.
+type Argument<'a> = &'a dyn Fn(usize) -> Option<&'static CStr>;
+
+/// The program ended with another status than 0, or by a signal.
+const FAILED: Status<'_> = Status::Skipped("command-failed");
+/// It did not end in time and was killed, or it did so before and was not started again.
+const TIMED_OUT: Status<'_> = Status::Skipped("timeout");
+
+/// Starts everything as often as was asked.
+///
+/// # Errors
+/// See [`Error`]. Rows of rounds that ended before are already written.
+pub fn run(
+    options: &Options,
+    effective: &Effective,
+    argument: Argument<'_>,
+    auxv: &Auxv,
+) -> Result<(), Error> {
+    let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
+    let pinned = pin(options.pin)?;
+    let kernel = Kernel::read();
+    let mut run = Run {
+        options,
+        clock,
+        kernel: kernel.release(),
+        null: spawn::open_null().map_err(Error::kernel("open /dev/null"))?,
+        subjects: subject::all(options, argument)?,
+        is_valid: true,
+    };
+    run.warm_up()?;
+    let context = Context {
+        command: "startup",
+        effective,
+        common: options.common,
+        clock,
+        page_bytes: auxv.page_bytes(),
+        cpu: pinned,
+    };
+    let head = || {
+        let mut preamble = Preamble::begin(stdout())?;
+        env::write(&mut preamble, &context)?;
+        subject::note(options, argument, &mut preamble)?;
+        registered::note(&mut preamble)?;
+        Ok::<_, Error>(preamble)
+    };
+    let mut times = Times::new(run.subjects.len(), options.rounds as usize)
+        .map_err(Error::kernel("map memory for the times"))?;
+    run.every_round(head()?, &mut times)?;
+    match options.arms.first().map(|arm| arm.side) {
+        Some(Side::A | Side::B) => compare::write(&run, head()?, &mut times)?,
+        _ => fit::write(&run, head()?, &mut times)?,
+    }
+    run.conclude()
+}
+
+/// What a run carries from exec to exec.
+struct Run<'r> {
+    options: &'r Options,
+    clock: Clock,
+    kernel: &'r str,
+    null: OwnedFd,
+    subjects: Subjects,
+    /// Whether every exec was measured.
+    is_valid: bool,
+}
+
+impl Run<'_> {
+    /// Starts each arm before anything is written; one that cannot be started ends the run.
+    fn warm_up(&mut self) -> Result<(), Error> {
+        if self.options.cold {
+            drop_caches()?;
+        }
+        for _ in 0..self.options.warmup {
+            for index in 0..self.subjects.len() {
+                let path = self.subjects[index].path;
+                if let Some(Err(errno)) = self.exec(index) {
+                    return Err(Error::Program(path.to_bytes(), errno));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn every_round(&mut self, head: Preamble<Output>, times: &mut Times) -> Result<(), Error> {
+        let (arms, rounds) = (self.subjects.len(), self.options.rounds);
+        let total = arms as u64 * rounds;
+        let mut rows = head.header::<StartupRow<'_>>(total)?;
+        let progress = Progress::new(self.options.common.quiet, self.clock, total);
+        let mut order = Order::new(arms, self.options.common.seed);
+        for round in 0..rounds {
+            progress.show(round * arms as u64, Text::new().add("startup"));
+            // Rows leave after the round: who reads them is not at work within it.
+            let mut done = heapless::Vec::<_, { crate::cli::startup::ARMS_MAX }>::new();
+            for index in order.round(round) {
+                if self.options.cold {
+                    drop_caches()?;
+                }
+                let _ = done.push((index, self.exec(index)));
+            }
+            for (position, (index, execed)) in done.into_iter().enumerate() {
+                let place = (round, position as u64 + 1);
+                self.write(place, index, execed, &mut rows, times)?;
+            }
+        }
+        progress.clear();
+        rows.end()?;
+        Ok(())
+    }
+
+    /// Starts an arm; `None` if it is not started any more.
+    fn exec(&mut self, index: usize) -> Option<Result<Execed, Errno>> {
+        let subject = &mut self.subjects[index];
+        if subject.is_stuck {
+            return None;
+        }
+        let patience_ns = self.options.timeout_s * 1_000_000_000;
+        let execed = spawn::exec(&mut subject.program, &self.null, self.clock, patience_ns);
+        subject.is_stuck = execed.is_ok_and(|execed| execed.end.is_none());
+        Some(execed)
+    }
+
+    fn write(
+        &mut self,
+        (round, position): (u64, u64),
+        index: usize,
+        execed: Option<Result<Execed, Errno>>,
+        rows: &mut Rows<Output>,
+        times: &mut Times,
+    ) -> Result<(), Error> {
+        let subject = &self.subjects[index];
+        let mut row = self.row(subject)?;
+        (row.round, row.position) = (round + 1, position);
+        row.status = match execed {
+            None => TIMED_OUT,
+            Some(Err(errno)) => Status::Errno(errno::name_or_unknown(errno)),
+            Some(Ok(execed)) => self.fill(&mut row, &execed),
+        };
+        if let (Status::Ok, Some(exec_ns), Some(total_ns)) = (row.status, row.exec_ns, row.total_ns)
+        {
+            times.keep(index, round as usize, exec_ns, total_ns);
+        }
+        rows.row(&row)?;
+        self.is_valid &= row.status == Status::Ok;
+        Ok(())
+    }
+
+    fn row<'s>(&'s self, subject: &'s Subject) -> Result<StartupRow<'s>, Error> {
+        Ok(StartupRow {
+            label: self.options.common.label,
+            kernel: self.kernel,
+            arch: cpu::ARCH,
+            round: 0,
+            position: 0,
+            arm: subject.name.read().map_err(|Full| Error::TooLong)?,
+            dispatch: subject.dispatch,
+            n_objects: subject.objects,
+            exec_ns: None,
+            total_ns: None,
+            exit_status: None,
+            minflt: None,
+            majflt: None,
+            nivcsw: None,
+            status: Status::Ok,
+            cache: self.cache(),
+        })
+    }
+
+    fn fill(&self, row: &mut StartupRow<'_>, execed: &Execed) -> Status<'static> {
+        row.exec_ns = Some(execed.exec_ns);
+        let Some(end) = &execed.end else {
+            return TIMED_OUT;
+        };
+        let exit_status = match end.ending {
+            Ending::Exited(status) => i64::from(status),
+            Ending::Killed(signal) => -i64::from(signal),
+        };
+        row.total_ns = Some(end.total_ns);
+        row.exit_status = Some(exit_status);
+        row.minflt = Some(end.minor_faults);
+        row.majflt = Some(end.major_faults);
+        row.nivcsw = Some(end.involuntary_switches);
+        match exit_status {
+            0 => Status::Ok,
+            _ if self.options.allow_failure => Status::Ok,
+            _ => FAILED,
+        }
+    }
+
+    const fn cache(&self) -> &'static str {
+        if self.options.cold { "cold" } else { "warm" }
+    }
+
+    fn conclude(&self) -> Result<(), Error> {
+        if self.is_valid {
+            return Ok(());
+        }
+        Err(Error::Invalid(
+            "not every exec could be measured: see exit_status and status; \
+             --allow-failure takes programs that end with another status than 0",
+        ))
+    }
+}
+
+fn drop_caches() -> Result<(), Error> {
+    system::drop_caches().map_err(|_| {
+        Error::Invalid("--cold cannot write /proc/sys/vm/drop_caches: it takes root of the machine")
+    })
+}

@@ -1,0 +1,59 @@
+//! What binfmt_misc has: the kernel walks its entries at each exec.
+
+use crate::emit::Sink;
+use crate::emit::stream::{Preamble, StreamError};
+use crate::sys::errno;
+use crate::sys::file::{open, read_whole};
+use crate::text::Text;
+use core::mem::MaybeUninit;
+use rustix::fs::RawDir;
+
+const FOLDER: &core::ffi::CStr = c"/proc/sys/fs/binfmt_misc";
+
+/// Names beyond these many bytes are only counted.
+const NAMES_BYTES: usize = 700;
+
+/// Notes whether it is enabled, and how many entries it has with which names. The order is
+/// the folder's; the kernel looks at the one that was registered last first
+/// (Documentation/admin-guide/binfmt-misc.rst, fs/binfmt_misc.c).
+pub(super) fn note<S: Sink>(preamble: &mut Preamble<S>) -> Result<(), StreamError<S::Error>> {
+    let mut buffer = [0; 64];
+    let status = match read_whole(c"/proc/sys/fs/binfmt_misc/status", &mut buffer) {
+        Ok(status) => core::str::from_utf8(status.trim_ascii_end()).unwrap_or("?"),
+        // Compiled in or not, without its folder nothing can be registered.
+        Err(_) => return preamble.note("binfmt_misc", "not mounted"),
+    };
+    preamble.note("binfmt_misc", status)?;
+    let (mut names, mut count) = (Text::new(), Text::new());
+    let mut entries = 0;
+    let listed = each_entry(&mut |name| {
+        entries += 1;
+        if names.read().map_or(0, str::len) + name.len() < NAMES_BYTES {
+            names.add(if entries == 1 { "" } else { "," });
+            names.add_printable(core::str::from_utf8(name).unwrap_or("?"));
+        }
+    });
+    match listed {
+        Ok(()) => count.number(entries),
+        Err(errno) => count.add("unreadable:").add(errno::name_or_unknown(errno)),
+    };
+    preamble.note("binfmt_misc_entries", count.read()?)?;
+    let names = names.read()?;
+    preamble.note(
+        "binfmt_misc_names",
+        if names.is_empty() { "none" } else { names },
+    )
+}
+
+fn each_entry(take: &mut dyn FnMut(&[u8])) -> Result<(), crate::sys::Errno> {
+    let folder = open(FOLDER)?;
+    let mut buffer = [MaybeUninit::uninit(); 1024];
+    let mut entries = RawDir::new(folder, &mut buffer);
+    while let Some(entry) = entries.next() {
+        match entry?.file_name().to_bytes() {
+            b"." | b".." | b"register" | b"status" => {}
+            name => take(name),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! What is started: the arms, out of argv.
+
+use super::Argument;
+use crate::cli::startup::{ARMS_MAX, Arm, Options, Side, Via};
+use crate::emit::Sink;
+use crate::emit::stream::{Preamble, StreamError};
+use crate::error::Error;
+use crate::sys::file::{open, read_at};
+use crate::sys::spawn::Program;
+use crate::sys::{Errno, Region};
+use crate::text::Text;
+use core::ffi::CStr;
+use heapless::Vec;
+use rustix::fd::AsFd;
+use rustix::fs::FileType;
+
+/// The arms in the order of the first round, before it is shuffled.
+pub(super) type Subjects = Vec<Subject, ARMS_MAX>;
+
+/// An arm that can be started.
+pub(super) struct Subject {
+    /// `a`, `b`, `null`, `n=N`, `static`.
+    pub(super) name: Text,
+    /// How its program is reached.
+    pub(super) dispatch: &'static str,
+    /// Shared objects, if it is a slope's.
+    pub(super) objects: Option<u64>,
+    /// As given, for messages.
+    pub(super) path: &'static CStr,
+    pub(super) program: Program,
+    /// It did not end in time, and is not started again.
+    pub(super) is_stuck: bool,
+}
+
+/// The arms that were asked for; with `ab` the null arm comes last.
+pub(super) fn all(options: &Options, argument: Argument<'_>) -> Result<Subjects, Error> {
+    let mut subjects = Subjects::new();
+    for arm in &options.arms {
+        // As many as there is room for: the parser counted them.
+        let _ = subjects.push(Subject::new(arm, options, argument, None)?);
+    }
+    if let Some(a) = options.arms.iter().find(|arm| arm.side == Side::A) {
+        let _ = subjects.push(Subject::new(a, options, argument, Some("null"))?);
+    }
+    Ok(subjects)
+}
+
+/// Notes the command lines of the arms.
+pub(super) fn note<S: Sink>(
+    options: &Options,
+    argument: Argument<'_>,
+    preamble: &mut Preamble<S>,
+) -> Result<(), StreamError<S::Error>> {
+    for arm in &options.arms {
+        let mut key = Text::new();
+        key.add("arm_");
+        match arm.side {
+            Side::A => key.add("a"),
+            Side::B => key.add("b"),
+            Side::Objects(objects) => key.number(objects),
+            Side::Static => key.add("static"),
+        };
+        let words = command_line(arm, argument);
+        preamble.note(key.read()?, words.read()?)?;
+    }
+    Ok(())
+}
+
+/// Most bytes of a command line that are noted.
+const WORDS_BYTES: usize = 800;
+
+fn command_line(arm: &Arm, argument: Argument<'_>) -> Text {
+    let mut text = Text::new();
+    let mut left = WORDS_BYTES;
+    for index in arm.first..arm.end {
+        let word = word(arm, index, argument).to_bytes();
+        let Some(rest) = left.checked_sub(word.len() + 1) else {
+            text.add(" [cut]");
+            break;
+        };
+        left = rest;
+        text.add(if index == arm.first { "" } else { " " });
+        for chunk in word.utf8_chunks() {
+            text.add_printable(chunk.valid());
+            text.add(if chunk.invalid().is_empty() { "" } else { "?" });
+        }
+    }
+    text
+}
+
+/// A word of an arm, without what stands before the path in the first.
+fn word(arm: &Arm, index: usize, argument: Argument<'_>) -> &'static CStr {
+    // The parser saw these words.
+    let word = argument(index).unwrap_or(c"");
+    let skip = if index == arm.first { arm.skip } else { 0 };
+    let tail = word.to_bytes_with_nul().get(skip..).unwrap_or(b"\0");
+    CStr::from_bytes_with_nul(tail).unwrap_or(c"")
+}
+
+impl Subject {
+    fn new(
+        arm: &Arm,
+        options: &Options,
+        argument: Argument<'_>,
+        name: Option<&str>,
+    ) -> Result<Self, Error> {
+        let path = word(arm, arm.first, argument);
+        let refused = |errno| Error::Program(path.to_bytes(), errno);
+        is_a_file(path).map_err(refused)?;
+        let via = match arm.side {
+            Side::A => options.a_via,
+            Side::B => options.b_via,
+            Side::Objects(_) | Side::Static => Via::Execve,
+        };
+        let words = &mut (arm.first..arm.end).map(|index| word(arm, index, argument));
+        let program = Program::new(words).map_err(Error::kernel("map memory for a program"))?;
+        let (dispatch, program) = match via {
+            Via::Execve => (dispatch(path).map_err(refused)?, program),
+            Via::Memfd => {
+                let (bytes, len) = contents(path).map_err(refused)?;
+                ("memfd", program.from_memory(bytes, len))
+            }
+        };
+        Ok(Self {
+            name: title(arm.side, name),
+            dispatch,
+            objects: match arm.side {
+                Side::Objects(objects) => Some(objects),
+                _ => None,
+            },
+            path,
+            program,
+            is_stuck: false,
+        })
+    }
+}
+
+fn title(side: Side, name: Option<&str>) -> Text {
+    let mut title = Text::new();
+    match (name, side) {
+        (Some(name), _) => title.add(name),
+        (_, Side::A) => title.add("a"),
+        (_, Side::B) => title.add("b"),
+        (_, Side::Objects(objects)) => title.add("n=").number(objects),
+        (_, Side::Static) => title.add("static"),
+    };
+    title
+}
+
+/// What exec says, but before it is opened: that of a pipe would wait for a writer.
+fn is_a_file(path: &CStr) -> Result<(), Errno> {
+    let mode = rustix::fs::stat(path)?.st_mode;
+    match FileType::from_raw_mode(mode) {
+        FileType::RegularFile => Ok(()),
+        _ => Err(Errno::ACCESS),
+    }
+}
+
+/// `direct`, or `registered` for a file that no handler but binfmt_misc takes: neither a
+/// program of this CPU (or of its 32-bit sibling) nor a script.
+///
+/// Sources: elf(5); e_machine from include/uapi/linux/elf-em.h; fs/binfmt_script.c.
+fn dispatch(path: &CStr) -> Result<&'static str, Errno> {
+    const MACHINES: [u8; 2] = if cfg!(target_arch = "x86_64") {
+        [62, 3]
+    } else {
+        [183, 40]
+    };
+    let mut head = [0; 20];
+    let read = open(path).and_then(|file| read_at(file.as_fd(), &mut head, 0));
+    match read {
+        // What may be run and not be read: the exec tells.
+        Err(Errno::ACCESS) => return Ok("direct"),
+        Err(errno) => return Err(errno),
+        Ok(_) => {}
+    }
+    let is_ours = head.starts_with(b"\x7fELF") && MACHINES.contains(&head[18]) && head[19] == 0;
+    let is_direct = is_ours || head.starts_with(b"#!");
+    Ok(if is_direct { "direct" } else { "registered" })
+}
+
+/// Most bytes of a program that is started from memory.
+const PROGRAM_BYTES: u64 = 1 << 30;
+
+/// The whole file, and how long it is.
+fn contents(path: &CStr) -> Result<(Region, usize), Errno> {
+    let file = open(path)?;
+    let len = rustix::fs::fstat(&file)?.st_size.cast_unsigned();
+    if len == 0 {
+        return Err(Errno::NOEXEC);
+    }
+    let len = usize::try_from(len.min(PROGRAM_BYTES + 1)).map_err(|_| Errno::FBIG)?;
+    if len as u64 > PROGRAM_BYTES {
+        return Err(Errno::FBIG);
+    }
+    let mut bytes = Region::not_inherited(len)?;
+    match read_at(file.as_fd(), &mut bytes.bytes_mut()[..len], 0)? {
+        read if read == len => Ok((bytes, len)),
+        _ => Err(Errno::IO),
+    }
+}

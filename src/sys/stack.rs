@@ -1,0 +1,93 @@
+//! The main thread's stack as memory that is promised: frames that are touched, and what
+//! lies below the frames in use.
+//!
+//! The kernel grows the mapping when a page just below it is touched, up to RLIMIT_STACK
+//! (mm/mmap.c, `acct_stack_growth`); if it refuses, the touching ends in SIGSEGV. A system
+//! call that writes there gets EFAULT instead.
+
+use super::arch::{nr, syscall6};
+use super::process::{Ending, Side, exit, fork};
+use super::promise::write_each;
+use super::{Errno, check};
+use core::mem::MaybeUninit;
+use core::ops::Range;
+
+const MIB: usize = 1 << 20;
+
+/// By MiB, from 1 on: a frame of that size, touched. Gives where it was.
+pub(super) const FRAMES: [fn(usize) -> usize; 4] = [
+    frame::<MIB>,
+    frame::<{ 2 * MIB }>,
+    frame::<{ 3 * MIB }>,
+    frame::<{ 4 * MIB }>,
+];
+
+/// A frame, touched. The compiler probes each page of so large a frame as it makes it (at
+/// function entry, from the top down), so the pages may be paid for before the loop begins.
+#[inline(never)]
+fn frame<const BYTES: usize>(page_bytes: usize) -> usize {
+    let mut frame = MaybeUninit::<[u8; BYTES]>::uninit();
+    let at = frame.as_mut_ptr().cast::<u8>();
+    // SAFETY: all of it lies in `frame`.
+    unsafe { write_each(at, BYTES, page_bytes) };
+    at.addr()
+}
+
+/// Where memory ends that belongs to no frame: a page below the one that the caller's
+/// frame is in, if that has less than a page and calls nothing while it relies on it.
+#[inline(always)]
+fn dead_end(page_bytes: usize) -> usize {
+    let mark = 0_u8;
+    ((&raw const mark).addr() & !(page_bytes - 1)) - page_bytes
+}
+
+/// Grows the stack's mapping in one go, as far as a frame of `bytes` will reach, without
+/// touching more of it than its lowest page. Gives the part that belongs to no frame yet.
+///
+/// # Errors
+/// `EFAULT`: the kernel does not let it grow that far.
+#[inline(never)]
+pub(super) fn grow(bytes: usize, page_bytes: usize) -> Result<Range<usize>, Errno> {
+    const RUSAGE_SELF: usize = 0;
+    let end = dead_end(page_bytes);
+    let start = end - bytes;
+    // SAFETY: SYSCALL; the kernel writes one `struct rusage` (144 bytes) to `start`, below
+    // every frame. No mapping is there but the stack's: the kernel keeps at least 128 MiB
+    // free for it (MIN_GAP, mm/util.c).
+    check(unsafe { syscall6(nr::GETRUSAGE, RUSAGE_SELF, start, 0, 0, 0, 0) })?;
+    Ok(start..end)
+}
+
+/// Whether the stack can grow by `bytes`: a child tries, so that this process's stack stays
+/// as it is.
+///
+/// # Errors
+/// `EFAULT` if it cannot; as fork.
+pub fn can_grow(bytes: usize, page_bytes: usize) -> Result<(), Errno> {
+    match fork()? {
+        Side::Child => exit(i32::from(grow(bytes, page_bytes).is_err())),
+        Side::Parent(child) => match child.end_as_init()? {
+            Ending::Exited(0) => Ok(()),
+            _ => Err(Errno::FAULT),
+        },
+    }
+}
+
+/// The part of `range` that belongs to no frame.
+#[inline(always)]
+pub(super) fn dead_part(range: Range<usize>, page_bytes: usize) -> Range<usize> {
+    range.start..range.end.min(dead_end(page_bytes))
+}
+
+/// Gives back what calls that are over have used, so that it is paid for again.
+#[inline(never)]
+pub(super) fn discard_used(page_bytes: usize) {
+    const MADV_DONTNEED: usize = 4;
+    /// More than any call of the appliance needs, and less than the gap that the kernel
+    /// keeps below a stack (stack_guard_gap, 256 pages).
+    const BYTES: usize = 256 << 10;
+    let end = dead_end(page_bytes);
+    // ENOMEM: not all of it is mapped; what is has been given back.
+    // SAFETY: SYSCALL; no frame lies below `end`, and nothing else does.
+    let _ = unsafe { syscall6(nr::MADVISE, end - BYTES, BYTES, MADV_DONTNEED, 0, 0, 0) };
+}

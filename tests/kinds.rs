@@ -1,0 +1,506 @@
+//! What each kind of memory does to each reader, and each reader to it: claims about
+//! mechanisms, each of which would fail if the effect were absent, or there where it should
+//! not be.
+
+mod common;
+
+use common::{
+    BINARY, Row, command, command_as_nobody, is_root, kernel, number, run, stdout, vmread_splits,
+    whole_stream,
+};
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, OnceLock};
+
+/// Kinds that fork shares: a read-only pin of such a page unshares it, whatever else it is.
+const SHARED: [&str; 5] = [
+    "anon-fork-shared",
+    "file-cow-before-fork",
+    "heap",
+    "stack",
+    "last-page",
+];
+/// Kinds that nobody splits: nobody else has the page, or it is no anonymous page.
+const NOT_SPLIT: [&str; 10] = [
+    "anon-own",
+    "anon-parent-gone",
+    "anon-zero-page",
+    "shared-anon",
+    "file-private",
+    "file-cow-after-fork",
+    "file-shared",
+    "memfd",
+    "madv-free",
+    "madv-wipeonfork",
+];
+/// Kinds whose pages reading has to bring in, and what then lies there.
+const ABSENT: [(&str, &str); 4] = [
+    ("anon-untouched", "zero"),
+    ("madv-wipeonfork", "zero"),
+    ("shared-anon-untouched", "ok"),
+    ("file-private-untouched", "ok"),
+];
+/// Kinds that nobody reads.
+const CLOSED: [&str; 5] = [
+    "hole",
+    "madv-dontfork",
+    "file-beyond-end",
+    "guard",
+    "memfd-secret",
+];
+const PINNING: [&str; 2] = ["vmread", "vmread-batch"];
+const REFERENCING: [&str; 3] = ["proc", "proc-seek", "ptrace"];
+
+/// Runs with `--setup` change the machine, and others see that: one run at a time.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+/// Every kind and reader, once.
+fn rows() -> &'static [Row] {
+    static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
+    ROWS.get_or_init(|| {
+        let _alone = MACHINE.lock();
+        whole_stream(&stdout(&run("probe -q"))).rows
+    })
+}
+
+/// The rows of a kind and some readers that were answered.
+fn of<'r>(rows: &'r [Row], kind: &str, methods: &[&str]) -> Vec<&'r Row> {
+    let wanted = |row: &&Row| {
+        row["kind"] == kind && methods.contains(&&*row["method"]) && row["status"] == "ok"
+    };
+    rows.iter().filter(wanted).collect()
+}
+
+fn page(row: &Row) -> i64 {
+    number(row, "page_bytes").unwrap()
+}
+
+#[test]
+fn every_question_has_a_row_and_the_control_changes_nothing() {
+    let methods = 9;
+    assert_eq!(rows().len() % methods, 0);
+    for question in rows().chunks(methods) {
+        let control = &question[0];
+        assert_eq!(control["method"], "none");
+        for row in question {
+            assert_eq!(
+                (&row["kind"], &row["op"]),
+                (&control["kind"], &control["op"])
+            );
+        }
+        if control["status"] != "ok" {
+            // What is not to be had for the control is not to be had for anybody.
+            assert!(
+                question
+                    .iter()
+                    .all(|row| row["status"] == control["status"])
+            );
+            continue;
+        }
+        for column in [
+            "split_pages",
+            "faulted_in_pages",
+            "swapped_in_pages",
+            "target_minflt",
+            "target_majflt",
+            "reader_minflt",
+            "reader_majflt",
+            "target_rss_kib",
+            "target_pss_kib",
+            "target_private_kib",
+            "target_anon_huge_kib",
+            "target_referenced_kib",
+            "vma_change",
+            "partner_private_kib",
+        ] {
+            assert_eq!(number(control, column), Some(0), "{column} {control:?}");
+        }
+    }
+}
+
+#[test]
+fn pins_split_what_fork_shares_and_references_split_nothing() {
+    for kind in SHARED {
+        let pinned = of(rows(), kind, &PINNING);
+        assert!(pinned.len() >= 2, "{kind}");
+        for row in pinned {
+            let tracked = number(row, "tracked_pages");
+            assert!(tracked > Some(0));
+            let want = if vmread_splits() { tracked } else { Some(0) };
+            assert_eq!(number(row, "split_pages"), want, "{row:?}");
+        }
+        for row in of(rows(), kind, &REFERENCING) {
+            assert_eq!(number(row, "split_pages"), Some(0), "{row:?}");
+        }
+    }
+    for kind in NOT_SPLIT {
+        let all = of(rows(), kind, &[&PINNING[..], &REFERENCING].concat());
+        assert!(all.len() >= 5, "{kind}");
+        for row in all {
+            assert_eq!(number(row, "split_pages"), Some(0), "{row:?}");
+            assert_eq!(row["returned_bytes"], row["requested_bytes"]);
+        }
+    }
+}
+
+/// A page that is anonymous, shared no more and not marked exclusive is marked so by the
+/// first pin: a fault, and no copy (do_wp_page in mm/memory.c, wp_can_reuse_anon_folio).
+#[test]
+fn a_page_whose_other_owner_is_gone_is_not_copied() {
+    for row in of(rows(), "anon-parent-gone", &PINNING) {
+        let pages = number(row, "requested_bytes").unwrap() / page(row);
+        let faults = if vmread_splits() { pages } else { 0 };
+        assert_eq!(number(row, "reader_minflt"), Some(faults), "{row:?}");
+        assert_eq!(number(row, "target_private_kib"), Some(0));
+    }
+}
+
+#[test]
+fn absent_pages_are_brought_into_the_target_and_charged_to_the_reader() {
+    for (kind, content) in ABSENT {
+        let read = of(rows(), kind, &[&PINNING[..], &REFERENCING].concat());
+        assert!(read.len() >= 5, "{kind}");
+        for row in read {
+            assert_eq!(row["content"], content);
+            assert!(number(row, "faulted_in_pages") > Some(0), "{row:?}");
+            assert_eq!(number(row, "target_minflt"), Some(0), "{row:?}");
+            assert!(number(row, "reader_minflt") > Some(0), "{row:?}");
+            // The zero page is no part of a resident set; file pages are.
+            let resident = number(row, "faulted_in_pages").unwrap() * page(row) / 1024;
+            let want = if content == "zero" { 0 } else { resident };
+            assert_eq!(number(row, "target_rss_kib"), Some(want), "{row:?}");
+        }
+    }
+    // What is there already is not brought in again.
+    for kind in ["anon-zero-page", "file-private", "shared-anon", "memfd"] {
+        for row in of(rows(), kind, &[&PINNING[..], &REFERENCING].concat()) {
+            assert_eq!(number(row, "faulted_in_pages"), Some(0), "{row:?}");
+            assert_eq!(number(row, "target_rss_kib"), Some(0), "{row:?}");
+        }
+    }
+}
+
+/// 64 KiB around the one page that was read (do_fault_around in mm/memory.c).
+#[test]
+fn one_page_of_a_file_brings_its_neighbours() {
+    for row in of(rows(), "file-private-untouched", &["proc", "vmread"]) {
+        if row["op"] == "page" && page(row) == 4096 {
+            assert_eq!(number(row, "faulted_in_pages"), Some(16), "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn hybrid_changes_nothing_of_any_kind() {
+    let mut answered = 0;
+    for row in rows().iter().filter(|row| row["method"] == "hybrid") {
+        if number(row, "split_pages").is_none() {
+            assert!(row["status"].starts_with("skipped:"), "{row:?}");
+            continue;
+        }
+        answered += 1;
+        for column in [
+            "split_pages",
+            "faulted_in_pages",
+            "swapped_in_pages",
+            "target_rss_kib",
+            "target_private_kib",
+            "target_anon_huge_kib",
+            "vma_change",
+            "partner_private_kib",
+        ] {
+            assert_eq!(number(row, column), Some(0), "{column} {row:?}");
+        }
+    }
+    assert!(answered > 40, "{answered}");
+}
+
+#[test]
+fn closed_memory_is_refused_in_each_readers_words() {
+    for kind in CLOSED {
+        for row in of(rows(), kind, &[&PINNING[..], &REFERENCING].concat()) {
+            let front = if row["op"] == "cross" { page(row) } else { 0 };
+            let word = if PINNING.contains(&&*row["method"]) {
+                "EFAULT"
+            } else {
+                "EIO"
+            };
+            assert_eq!(number(row, "returned_bytes"), Some(front), "{row:?}");
+            assert_eq!(row["errno"], word, "{row:?}");
+            assert_eq!(number(row, "faulted_in_pages"), Some(0), "{row:?}");
+        }
+    }
+    for kind in ["hole", "madv-dontfork", "file-beyond-end"] {
+        assert_eq!(of(rows(), kind, &PINNING).len(), 4, "{kind}");
+    }
+    // MADV_GUARD_INSTALL came with Linux 6.13.
+    let guards = of(rows(), "guard", &["none", "proc"]).len();
+    assert_eq!(guards, if kernel() >= (6, 13) { 4 } else { 0 });
+}
+
+/// process_vm_readv never forces; ptrace always does (kernel/ptrace.c, ptrace_access_vm).
+#[test]
+fn protection_stops_a_pin_and_not_ptrace() {
+    for kind in ["prot-none", "write-only", "exec-only"] {
+        for row in of(rows(), kind, &PINNING) {
+            assert_eq!(row["errno"], "EFAULT", "{row:?}");
+        }
+        for row in of(rows(), kind, &["ptrace"]) {
+            assert_eq!(row["returned_bytes"], row["requested_bytes"], "{row:?}");
+            assert_eq!(row["content"], "ok");
+        }
+    }
+}
+
+/// Since Linux 6.5 only /proc/PID/mem and ptrace let a stack grow (8d7071af8907 and
+/// f313c51d26aa: get_user_pages does it no more).
+#[test]
+fn reading_below_a_stack_makes_it_grow() {
+    let grown = of(rows(), "below-stack", &["proc", "ptrace"]);
+    assert_eq!(grown.len(), 2);
+    for row in grown {
+        assert_eq!(
+            (&*row["content"], number(row, "faulted_in_pages")),
+            ("zero", Some(1))
+        );
+    }
+    for row in of(rows(), "below-stack", &PINNING) {
+        if kernel() >= (6, 5) {
+            assert_eq!(row["errno"], "EFAULT", "{row:?}");
+            assert_eq!(number(row, "faulted_in_pages"), Some(0));
+        }
+    }
+}
+
+/// Positions at or above 2^63 are no file positions; lseek and process_vm_readv take them.
+#[test]
+fn a_kernel_address_is_refused() {
+    let words = [
+        ("proc", "EINVAL"),
+        ("proc-seek", "EIO"),
+        ("vmread", "EFAULT"),
+        ("ptrace", "EIO"),
+    ];
+    for (method, word) in words {
+        let row = of(rows(), "kernel-address", &[method]);
+        assert_eq!((row.len(), &*row[0]["errno"]), (1, word));
+    }
+}
+
+/// A pin of a part splits the huge page's mapping and copies that part.
+#[test]
+fn a_huge_page_is_broken_up_by_a_pin_of_one_page() {
+    for row in of(rows(), "thp", &PINNING) {
+        let splits = vmread_splits();
+        let huge = number(row, "target_anon_huge_kib").unwrap();
+        assert_eq!(huge < 0, splits, "{row:?}");
+        let want = if splits {
+            number(row, "tracked_pages")
+        } else {
+            Some(0)
+        };
+        assert_eq!(number(row, "split_pages"), want);
+    }
+    for row in of(rows(), "thp", &REFERENCING) {
+        assert_eq!(number(row, "target_anon_huge_kib"), Some(0), "{row:?}");
+    }
+}
+
+#[test]
+fn a_file_is_read_through_map_files_and_stays_out_of_the_target() {
+    if !is_root() {
+        return;
+    }
+    let read = of(rows(), "file-private-untouched", &["map-files"]);
+    for row in &read {
+        assert_eq!(row["content"], "ok");
+        assert_eq!(number(row, "faulted_in_pages"), Some(0), "{row:?}");
+    }
+    assert_eq!(read.len(), 2);
+    let own = rows()
+        .iter()
+        .find(|row| row["kind"] == "anon-own" && row["method"] == "map-files");
+    assert_eq!(own.unwrap()["status"], "skipped:no-file-behind-it");
+}
+
+/// A session of its own: whatever it leaves behind can be found.
+fn in_a_session(args: &str) -> Command {
+    let mut command = command(args);
+    command.process_group(0);
+    command
+}
+
+/// Processes of a group.
+fn group(leader: u32) -> Vec<String> {
+    let folders = fs::read_dir("/proc").unwrap().flatten();
+    let stats = folders.filter_map(|folder| fs::read_to_string(folder.path().join("stat")).ok());
+    let of_group = |stat: &String| {
+        let words = stat.rsplit(')').next().unwrap_or("");
+        words.split_whitespace().nth(2) == Some(&leader.to_string())
+    };
+    stats.filter(of_group).collect()
+}
+
+#[test]
+fn a_read_that_never_returns_is_given_up_and_leaves_nobody_behind() {
+    let args = "probe -q --kind uffd-missing --method proc,vmread,ptrace";
+    let child = in_a_session(args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let leader = child.id();
+    let stream = whole_stream(&stdout(&child.wait_with_output().unwrap()));
+    assert_eq!(group(leader), Vec::<String>::new());
+    let status = |method: &str| {
+        let row = stream.rows.iter().find(|row| row["method"] == method);
+        row.map(|row| (row["status"].clone(), row["errno"].clone()))
+    };
+    let control = status("none").unwrap().0;
+    if control != "ok" {
+        assert!(["skipped:needs-privilege", "skipped:no-such-kind-here"].contains(&&*control));
+        return;
+    }
+    let says = |status: &str, errno: &str| Some((status.to_owned(), errno.to_owned()));
+    assert_eq!(status("vmread"), says("skipped:blocked", ""));
+    assert_eq!(status("proc"), says("ok", "EIO"));
+    assert_eq!(status("ptrace"), says("ok", "EIO"));
+}
+
+#[test]
+fn an_ordinary_user_has_an_answer_to_every_question() {
+    let Some((mut command, _folder)) = command_as_nobody("probe -q") else {
+        return;
+    };
+    let _alone = MACHINE.lock();
+    let theirs = whole_stream(&stdout(&command.output().unwrap())).rows;
+    let ours = whole_stream(&stdout(&run("probe -q"))).rows;
+    assert_eq!(theirs.len(), ours.len());
+    for (theirs, ours) in theirs.iter().zip(&ours) {
+        if theirs["status"] == "ok" && ours["status"] == "ok" {
+            for column in [
+                "returned_bytes",
+                "errno",
+                "content",
+                "split_pages",
+                "faulted_in_pages",
+            ] {
+                assert_eq!(theirs[column], ours[column], "{column} {theirs:?}");
+            }
+        }
+    }
+}
+
+/// What `--setup` changes, as text.
+fn settings() -> Vec<Option<String>> {
+    const MM: &str = "/sys/kernel/mm";
+    let files = [
+        format!("{MM}/transparent_hugepage/enabled"),
+        format!("{MM}/transparent_hugepage/hugepages-64kB/enabled"),
+        format!("{MM}/ksm/run"),
+        format!("{MM}/ksm/pages_to_scan"),
+        format!("{MM}/ksm/sleep_millisecs"),
+        "/proc/sys/vm/nr_hugepages".to_owned(),
+        "/proc/swaps".to_owned(),
+        "/sys/block/zram0/disksize".to_owned(),
+    ];
+    files
+        .iter()
+        .map(|file| fs::read_to_string(file).ok())
+        .collect()
+}
+
+/// Killed with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !matches!(self.0.try_wait(), Ok(None)) {
+            return;
+        }
+        // Its own end, so that it puts everything back.
+        let pid = self.0.id().to_string();
+        let _ = Command::new("kill").args(["-TERM", &pid]).status();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn what_is_set_up_is_used_and_put_back() {
+    if !is_root() {
+        return;
+    }
+    let _alone = MACHINE.lock();
+    let before = settings();
+    let output = run("probe -q --setup --kind mthp-64k,hugetlb,swapped,ksm");
+    assert_eq!(settings(), before);
+    let rows = whole_stream(&stdout(&output)).rows;
+    for row in of(&rows, "swapped", &["proc", "vmread"]) {
+        let pages = number(row, "requested_bytes").unwrap() / page(row);
+        assert_eq!(number(row, "swapped_in_pages"), Some(pages), "{row:?}");
+        assert!(number(row, "reader_majflt") > Some(0), "{row:?}");
+    }
+    for row in rows
+        .iter()
+        .filter(|row| row["kind"] == "swapped" && row["method"] == "hybrid")
+    {
+        assert!(row["status"].starts_with("skipped:"), "{row:?}");
+        assert!(number(row, "swapped_in_pages").is_none_or(|pages| pages == 0));
+    }
+    for kind in ["ksm", "hugetlb", "mthp-64k"] {
+        for row in of(&rows, kind, &PINNING) {
+            let tracked = number(row, "tracked_pages");
+            assert!(tracked > Some(0));
+            let want = if vmread_splits() { tracked } else { Some(0) };
+            assert_eq!(number(row, "split_pages"), want, "{row:?}");
+        }
+        for row in of(&rows, kind, &["proc", "hybrid"]) {
+            assert_eq!(number(row, "split_pages"), Some(0), "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn a_signal_puts_everything_back_first() {
+    if !is_root() {
+        return;
+    }
+    let _alone = MACHINE.lock();
+    for (signal, status) in [("-INT", 130), ("-TERM", 143)] {
+        let before = settings();
+        // The read that blocks makes the run last for seconds.
+        let mut command = in_a_session("probe --setup --kind uffd-missing");
+        let spawned = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut running = Running(spawned.unwrap());
+        let pid = running.0.id();
+        while settings() == before {
+            assert_eq!(
+                running.0.try_wait().unwrap(),
+                None,
+                "{BINARY} ended too soon"
+            );
+            std::thread::yield_now();
+        }
+        let sent = Command::new("kill")
+            .args([signal, &pid.to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+        assert_eq!(running.0.wait().unwrap().code(), Some(status));
+        assert_eq!(settings(), before);
+        assert_eq!(group(pid), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn kinds_can_be_chosen_and_others_are_refused() {
+    let rows = whole_stream(&stdout(&run("probe -q --kind vdso,hole --method proc"))).rows;
+    assert!(
+        rows.iter()
+            .all(|row| ["vdso", "hole"].contains(&&*row["kind"]))
+    );
+    for bad in ["hole,hole", "none", "", "hole,"] {
+        let output = command("probe -q").args(["--kind", bad]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{bad}");
+    }
+}

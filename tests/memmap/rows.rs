@@ -1,0 +1,219 @@
+//! The row of `--csv`, advice and report.
+
+use super::common::{Row, number, whole_stream};
+use super::*;
+
+#[test]
+fn the_defaults_are_64_mib_and_no_advice() {
+    let row = row("--mode mmap-anon");
+    assert_eq!((&*row["bytes"], &*row["advise"]), ("67108864", "none"));
+}
+
+fn row(words: &str) -> Row {
+    let mut rows = whole_stream(&stdout(&memmap(&format!("{words} --csv")))).rows;
+    assert_eq!(rows.len(), 1);
+    rows.remove(0)
+}
+
+#[test]
+fn a_row_has_what_the_lines_have_and_its_environment() {
+    let output = memmap("--mode fault-walk --mb 2 --csv --label here --report");
+    let stream = whole_stream(&stdout(&output));
+    assert_eq!(stream.notes["command"], "memmap");
+    assert_eq!(stream.notes["option_mode"], "fault-walk");
+    assert_eq!(stream.notes["option_mb"], "2");
+    let row = &stream.rows[0];
+    let is = |column: &str, value: &str| assert_eq!(row[column], value, "{column}");
+    is("record", "memmap");
+    is("label", "here");
+    is("mode", "fault-walk");
+    is("bytes", "2097152");
+    is("vmas", "1");
+    is("write_bytes", "65536");
+    is("status", "ok");
+    let get = |column: &str| number(row, column).unwrap_or_else(|| panic!("{column}: {row:?}"));
+    assert_eq!(get("target_rss_kib"), 2048);
+    assert!(get("minor_faults") + get("major_faults") > 0);
+    assert!(get("vsz_after_kib") - get("vsz_before_kib") >= 2048);
+    assert!(get("commit_limit_kib") > 0 && get("committed_after_kib") > 0);
+    assert_eq!(get("swap_before_kib"), 0);
+    assert!(stderr(&output).starts_with("memmap: in force: thp="));
+}
+
+/// Smaps counts each page, whatever VmRSS does: all that was touched is resident.
+#[test]
+fn what_was_touched_is_resident_to_the_page() {
+    for (words, kib) in [
+        ("--mode mmap-anon --mb 16", 16 << 10),
+        (
+            "--mode heap --mb 16",
+            (16 << 10) + page_bytes() as i64 / 1024,
+        ),
+        ("--mode fault-walk --mb 4", 4 << 10),
+    ] {
+        assert_eq!(number(&row(words), "target_rss_kib"), Some(kib), "{words}");
+    }
+}
+
+#[test]
+fn advice_shows_what_it_changed() {
+    let pages = (16 << 20) / page_bytes() as i64;
+    let get = |row: &Row, column: &str| number(row, column).unwrap();
+    let gone = row("--mode mmap-anon --mb 16 --advise dontneed");
+    let growth = get(&gone, "rss_after_kib") - get(&gone, "rss_before_kib");
+    let rest = get(&gone, "advised_rss_kib") - get(&gone, "rss_before_kib");
+    let slack = slack_kib() as i64 + 256;
+    assert!(growth + slack >= 16 << 10, "{gone:?}");
+    assert!(rest.abs() <= slack, "{gone:?}");
+    // Paid for a second time, as it was the first.
+    assert_eq!(get(&gone, "again_minor_faults"), get(&gone, "minor_faults"));
+    let kept = row("--mode mmap-anon --mb 16 --advise free");
+    assert!(get(&kept, "again_minor_faults") < get(&kept, "minor_faults").max(1));
+    let lines = lines("--mode mmap-anon --mb 16 --advise nohugepage");
+    let last = lines.last().unwrap();
+    assert!(
+        last.starts_with("memmap: advise=nohugepage given=before-touching vmrss_from="),
+        "{lines:?}"
+    );
+    assert_eq!(after(last, "anon_huge_to="), 0);
+    let minor = after(last, "touch_minor=") as i64;
+    assert!((pages..=pages + 2).contains(&minor), "{last}");
+}
+
+/// Huge pages where they are offered: one fault for each, and smaps shows them.
+#[test]
+fn huge_pages_cost_one_fault_each() {
+    let folder = Path::new("/sys/kernel/mm/transparent_hugepage");
+    let mode = fs::read_to_string(folder.join("enabled")).unwrap_or_default();
+    let size = fs::read_to_string(folder.join("hpage_pmd_size")).unwrap_or_default();
+    let Ok(huge) = size.trim().parse::<i64>() else {
+        eprintln!("skipped: no huge pages here");
+        return;
+    };
+    if mode.contains("[never]") {
+        eprintln!("skipped: huge pages are off here");
+        return;
+    }
+    let row = row("--mode mmap-anon --mb 64 --advise hugepage");
+    let huge_kib = number(&row, "anon_huge_kib").unwrap();
+    let faults = number(&row, "minor_faults").unwrap();
+    let small = ((64 << 20) - huge_kib * 1024) / page_bytes() as i64;
+    assert!(faults <= huge_kib * 1024 / huge + small + 2, "{row:?}");
+    assert!(faults >= huge_kib * 1024 / huge, "{row:?}");
+    if huge_kib == 0 {
+        eprintln!("no huge page was free: nothing was shown");
+    }
+}
+
+#[test]
+fn advice_that_is_not_taken_is_an_error_and_a_row() {
+    let folder = Folder::new();
+    let output = shell(
+        "true",
+        "--mode fault-walk --mb 1 --advise free --csv",
+        &folder.0,
+    );
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(stderr(&output).contains("memmap: error: cannot advise free: EINVAL"));
+    let stream = whole_stream(&String::from_utf8_lossy(&output.stdout));
+    assert_eq!(stream.rows[0]["status"], "errno:EINVAL");
+    assert_eq!(stream.rows[0]["minor_faults"], "");
+    assert!(files(&folder.0).is_empty());
+}
+
+#[test]
+fn a_report_shows_what_is_promised_and_what_is_paid() {
+    let lines = lines("--mode mmap-anon --mb 32 --report");
+    let report = |when: &str| {
+        let start = format!("memmap: report {when} vsz=");
+        lines
+            .iter()
+            .find(|line| line.starts_with(&start))
+            .unwrap_or_else(|| panic!("{lines:?}"))
+    };
+    let grown = |name: &str| after(report("after"), name) - after(report("before"), name);
+    assert_eq!(grown("vsz="), 32 << 10);
+    for name in ["rss=", "pss=", "uss="] {
+        assert!(
+            grown(name) + slack_kib() + 32 >= 32 << 10,
+            "{name} {lines:?}"
+        );
+    }
+    let policy = lines.last().unwrap();
+    let file = fs::read_to_string("/proc/sys/vm/overcommit_memory").unwrap();
+    assert!(
+        policy.starts_with(&format!("memmap: overcommit memory={} ", file.trim())),
+        "{policy}"
+    );
+    assert!(after(policy, "commit_limit=") > 0 && after(policy, "committed_after=") > 0);
+}
+
+/// A frame on a stack that was used before is paid for again.
+#[test]
+fn a_second_stack_costs_what_the_first_did() {
+    let one = "memmap --mode stack --csv -q";
+    let text = stdout(&run(&format!("{one} then {one} then {one}")));
+    let counts: Vec<u64> = text
+        .split("#cowitness 1\n")
+        .skip(1)
+        .map(|stream| {
+            whole_stream(&format!("#cowitness 1\n{stream}"))
+                .rows
+                .remove(0)
+        })
+        .map(|row| number(&row, "minor_faults").unwrap().unsigned_abs())
+        .collect();
+    let pages = (4 << 20) / page_bytes();
+    assert_eq!(counts.len(), 3);
+    for count in counts {
+        if huge_by_default() {
+            eprintln!("skipped: a stack that has room may have huge pages");
+            assert!(count > 0);
+        } else {
+            assert!((pages - 2..=pages + 3).contains(&count), "{count}");
+        }
+    }
+}
+
+/// Huge pages that a parent has taken away are not in force.
+#[test]
+fn huge_pages_switched_off_by_prctl_are_named() {
+    const OFF: &str = "import ctypes, os, sys\n\
+        ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)\n\
+        os.execv(sys.argv[1], sys.argv[1:])";
+    let output = Command::new("python3")
+        .args([
+            "-c",
+            OFF,
+            BINARY,
+            "memmap",
+            "--mode",
+            "mmap-anon",
+            "--mb",
+            "4",
+            "--csv",
+        ])
+        .output()
+        .unwrap();
+    let rows = whole_stream(&stdout(&output)).rows;
+    if !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        eprintln!("skipped: no huge pages here");
+        return;
+    }
+    assert_eq!(rows[0]["thp"], "off-by-prctl");
+    assert_eq!(rows[0]["anon_huge_kib"], "0");
+    assert!(stderr(&output).contains("memmap: in force: thp=off-by-prctl"));
+}
+
+/// One row each, with `then` between commands, and a mode of each kind.
+#[test]
+fn several_runs_in_one_line_each_have_a_stream() {
+    let output = run("memmap --mode heap --mb 1 --csv -q then memmap --mode stack --csv -q");
+    let text = stdout(&output);
+    let second = text.rfind("#cowitness 1").unwrap();
+    let rows: Vec<Row> = [&text[..second], &text[second..]]
+        .into_iter()
+        .flat_map(|stream| whole_stream(stream).rows)
+        .collect();
+    assert_eq!((&*rows[0]["mode"], &*rows[1]["mode"]), ("heap", "stack"));
+}

@@ -1,0 +1,206 @@
+//! The walk file is gone, whatever ends the run.
+
+use super::*;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
+use std::thread::sleep;
+use std::time::Duration;
+
+#[test]
+fn no_room_for_the_walk_file_leaves_nothing() {
+    let folder = Folder::new();
+    let output = shell("ulimit -f 2000", "--mode fault-walk --mb 4", &folder.0);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(stderr(&output).contains(".bin: EFBIG: larger than a file may be here"));
+    assert!(output.stdout.is_empty() && files(&folder.0).is_empty());
+    let output = shell(
+        "true",
+        "--mode fault-walk --mb 1",
+        Path::new("/nonexistent"),
+    );
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(stderr(&output).contains("/nonexistent/memmap-walk-"));
+}
+
+/// A file system of 1 MiB, in a mount namespace of the test's own.
+#[test]
+fn a_full_file_system_leaves_nothing() {
+    if !common::is_root() {
+        eprintln!("skipped: only root can mount");
+        return;
+    }
+    let folder = Folder::new();
+    let script = format!(
+        "mount -t tmpfs -o size=1m none {0} && TMPDIR={0} {BINARY} memmap --mode fault-walk --mb 2; \
+         echo status $?; ls -A {0} | wc -l",
+        folder.0.display()
+    );
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-c", &script])
+        .output()
+        .unwrap();
+    let said = stderr(&output);
+    if said.contains("unshare failed") || said.contains("permission denied") {
+        eprintln!("skipped: no mount namespaces here: {said}");
+        return;
+    }
+    assert!(said.contains(".bin: ENOSPC: no room there"), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "status 1\n0\n");
+}
+
+/// A child that does not outlive the test.
+struct Running(Child);
+
+impl Running {
+    /// Starts a walk that takes a while.
+    fn walk(folder: &Path, setup: &str) -> Self {
+        let script = format!("{setup}; exec {BINARY} memmap --mode fault-walk --mb 1024");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).env("TMPDIR", folder);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Self(command.spawn().expect("sh starts"))
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill")
+            .args([name, &self.0.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Its exit status and what it said.
+    fn end(&mut self) -> (Option<i32>, Option<i32>, String) {
+        let status = self.0.wait().unwrap();
+        let mut said = String::new();
+        let _ = self.0.stderr.take().unwrap().read_to_string(&mut said);
+        (status.code(), status.signal(), said)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until the walk file is there.
+fn walk_file(folder: &Path) -> PathBuf {
+    for _ in 0..5000 {
+        if let Some(path) = files(folder).pop() {
+            return path;
+        }
+        sleep(Duration::from_millis(1));
+    }
+    panic!("no walk file");
+}
+
+#[test]
+fn signals_remove_the_walk_file() {
+    let signals = [("-INT", 2), ("-TERM", 15), ("-HUP", 1), ("-QUIT", 3)];
+    for (name, number) in signals
+        .into_iter()
+        .chain([("-USR1", 10), ("-ALRM", 14), ("-XCPU", 24)])
+    {
+        let folder = Folder::new();
+        let mut running = Running::walk(&folder.0, "true");
+        let path = walk_file(&folder.0);
+        running.signal(name);
+        let (code, signal, said) = running.end();
+        assert_eq!((code, signal), (Some(128 + number), None), "{name}: {said}");
+        assert!(
+            said.contains(&format!("stopped by signal {number}")),
+            "{said}"
+        );
+        assert!(!path.exists() && files(&folder.0).is_empty(), "{name}");
+    }
+}
+
+/// nohup(1) is heeded.
+#[test]
+fn an_ignored_hangup_stays_ignored() {
+    let folder = Folder::new();
+    let mut running = Running::walk(&folder.0, "trap '' HUP");
+    walk_file(&folder.0);
+    running.signal("-HUP");
+    let mut text = String::new();
+    running
+        .0
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    let (code, ..) = running.end();
+    assert_eq!(code, Some(0));
+    assert!(
+        text.contains("memmap: step=8/8 ") && files(&folder.0).is_empty(),
+        "{text}"
+    );
+}
+
+/// What a run that was killed left behind is somebody's file, and is not overwritten.
+#[test]
+fn a_file_that_is_there_is_left_alone() {
+    let folder = Folder::new();
+    let path = folder.0.display();
+    let setup = format!("echo mine > {path}/memmap-walk-$$.bin");
+    let output = shell(&setup, "--mode fault-walk --mb 1", &folder.0);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(stderr(&output).contains(": EEXIST: left by a run that was killed"));
+    let left = files(&folder.0);
+    assert_eq!(fs::read_to_string(&left[0]).unwrap(), "mine\n");
+}
+
+/// A page that cannot be read is an error like any other, and the file is gone.
+#[test]
+fn a_file_that_is_cut_meanwhile_is_an_error() {
+    let folder = Folder::new();
+    for _ in 0..20 {
+        let mut running = Running::walk(&folder.0, "true");
+        let path = walk_file(&folder.0);
+        let maps = format!("/proc/{}/maps", running.0.id());
+        let name = path.to_str().unwrap();
+        // It is mapped once for the rehearsal, then as a whole.
+        let whole = |text: &str| {
+            let line = text.lines().find(|line| line.ends_with(name));
+            line.is_some_and(|line| span(line) == 1 << 30)
+        };
+        while fs::read_to_string(&maps).is_ok_and(|text| !text.is_empty() && !whole(&text)) {}
+        if let Ok(file) = fs::File::options().write(true).open(&path) {
+            file.set_len(4096).unwrap();
+        }
+        let (code, signal, said) = running.end();
+        assert!(files(&folder.0).is_empty());
+        assert_eq!(signal, None, "{said}");
+        if code == Some(1) {
+            assert!(
+                said.contains("memmap: error: a page of the file cannot be read"),
+                "{said}"
+            );
+            return;
+        }
+    }
+    eprintln!("skipped: it was always faster");
+}
+
+/// A folder's name cannot add lines.
+#[test]
+fn control_characters_of_a_path_become_question_marks() {
+    let folder = Folder::new();
+    let odd = folder.0.join("a\nb\x1b[31m ü");
+    fs::create_dir(&odd).unwrap();
+    let text = stdout(&shell("true", "--mode fault-walk --mb 1", &odd));
+    let line = text.lines().nth(1).unwrap();
+    assert!(line.contains("/a?b?[31m ü/memmap-walk-"), "{line}");
+    let missing = shell("true", "--mode fault-walk --mb 1", &odd.join("c"));
+    assert!(
+        stderr(&missing).contains("/a?b?[31m ü/c/memmap-walk-"),
+        "{missing:?}"
+    );
+    assert_eq!(stderr(&missing).lines().count(), 1);
+}

@@ -1,0 +1,65 @@
+"""scripts/n-family: the family it builds, and that it refuses what is none."""
+
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from far import ROOT
+
+SCRIPT = ROOT / "scripts/n-family"
+
+
+def n_family(*words, **more):
+    return subprocess.run([SCRIPT, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=300, check=False, **more)
+
+
+@unittest.skipUnless(shutil.which("gcc") and shutil.which("readelf"), "skipped:no gcc or readelf")
+class Families(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.scratch = Path(scratch.name)
+
+    def test_one_is_sound_and_its_probes_grow_with_n_alone(self):
+        done = n_family("--self-check", "--symbols", 4)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = done.stdout.splitlines()
+        text = lines[0].split(" ", 2)[1]
+        # 128 functions: the program is asked for each, then half of the objects and one more.
+        self.assertEqual(lines, [
+            f"n={n}: {text} bytes of text, 128 functions, each bound once, {128 + 64 * (n + 1)} probes"
+            for n in (1, 2, 4, 8, 16, 32)])
+
+    def test_the_words_for_startup_slope_are_programs_that_run(self):
+        done = n_family(self.scratch / "family", "--symbols", 1)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        words = dict(word.split("=", 1) for word in done.stdout.split())
+        self.assertEqual(list(words), ["1", "2", "4", "8", "16", "32", "static"])
+        for program in words.values():
+            self.assertEqual(subprocess.run([program], check=False).returncode, 0)
+            self.assertEqual(subprocess.run([program, "check"], check=False).returncode, 0)
+
+    def test_a_compiler_that_adds_something_is_found_out(self):
+        extra = self.scratch / "extra.c"
+        extra.write_text("int extra(void) { return 1; }\n")
+        compiler = self.scratch / "cc"
+        compiler.write_text(f'#!/bin/sh\ncase " $* " in *" -shared "*) exec gcc "$@" {extra} ;; esac\nexec gcc "$@"\n')
+        compiler.chmod(0o755)
+        done = n_family(self.scratch / "family", "--symbols", 1, "--cc", compiler)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"\An-family: error: n=1: bytes of \.text: \d+ instead of \d+\n\Z")
+        self.assertFalse((self.scratch / "family").exists())
+
+
+class Hosts(unittest.TestCase):
+    def test_a_missing_compiler_is_said_with_what_to_install(self):
+        done = n_family("--self-check", "--cc", "no-such-compiler")
+        self.assertEqual((done.returncode, done.stdout), (77, ""))
+        self.assertRegex(done.stderr, r"\Askipped:no-such-compiler.* missing; apt-get install gcc binutils\n\Z")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,543 @@
+//! `startup` with programs that do known things: what is started, how often, in which order
+//! and surroundings, and what becomes of the figures. No time is asserted.
+
+mod common;
+
+use common::{BINARY, Row, command_as_nobody, is_root, number, stdout, whole_stream};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn startup(words: &[&str]) -> Output {
+    Command::new(BINARY)
+        .arg("startup")
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary starts")
+}
+
+/// The rows of the execs, and those of the result.
+fn rows(text: &str) -> (Vec<Row>, Vec<Row>) {
+    let second = text[1..].find("#cowitness 1\n").expect("two streams") + 1;
+    let (execs, results) = text.split_at(second);
+    (whole_stream(execs).rows, whole_stream(results).rows)
+}
+
+/// The median with the midpoint rounded half up, and the ends of the interval that the sign
+/// test gives: 1-based ranks from tables of the binomial distribution.
+fn middle(mut values: Vec<i64>, rank: usize) -> [i64; 3] {
+    values.sort_unstable();
+    let n = values.len();
+    let sum = values[(n - 1) / 2] + values[n / 2];
+    [(sum + 1).div_euclid(2), values[rank - 1], values[n - rank]]
+}
+
+/// A file of this test's own, gone with the value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let name = format!("cowitness-startup-{}-{name}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Processes with this word in their command line.
+fn running(word: &str) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    lines
+        .filter(|line| {
+            line.split(|&byte| byte == 0)
+                .any(|found| found == word.as_bytes())
+        })
+        .count()
+}
+
+#[test]
+fn every_round_starts_each_arm_once_and_the_result_is_that_of_its_rows() {
+    let text = stdout(&startup(&[
+        "ab",
+        "-q",
+        "--rounds",
+        "12",
+        "--label",
+        "x,y",
+        "--a",
+        "/bin/true",
+        "--",
+        "--b",
+        "/bin/sh",
+        "-c",
+        "exit 0",
+    ]));
+    let (execs, results) = rows(&text);
+    assert_eq!(execs.len(), 36);
+    let mut places = BTreeMap::new();
+    let mut ns = BTreeMap::new();
+    for row in &execs {
+        let get = |column: &str| number(row, column).unwrap();
+        assert_eq!(row["record"], "startup");
+        assert_eq!((&*row["label"], &*row["status"]), ("x,y", "ok"));
+        assert_eq!((&*row["dispatch"], &*row["cache"]), ("direct", "warm"));
+        assert_eq!((&*row["exit_status"], &*row["n_objects"]), ("0", ""));
+        assert!(0 < get("exec_ns") && get("exec_ns") <= get("total_ns"));
+        assert!(get("minflt") > 0, "a program touches its pages");
+        *places
+            .entry((row["arm"].clone(), get("position")))
+            .or_insert(0) += 1;
+        for metric in ["exec", "total"] {
+            let time = number(row, &format!("{metric}_ns")).unwrap();
+            ns.insert((metric, row["arm"].clone(), get("round")), time);
+        }
+    }
+    assert_eq!(places.len(), 9);
+    assert!(places.values().all(|&count| count == 4), "{places:?}");
+    let metrics: Vec<&str> = results.iter().map(|row| &*row["metric"]).collect();
+    assert_eq!(metrics, ["exec", "total"]);
+    for row in &results {
+        let of = |arm: &str| -> Vec<i64> {
+            let key = |round| (&*row["metric"], arm.to_owned(), round);
+            (1..=12).map(|round| ns[&key(round)]).collect()
+        };
+        let less = |arm| {
+            of("a")
+                .into_iter()
+                .zip(of(arm))
+                .map(|(a, b)| a - b)
+                .collect()
+        };
+        let get = |columns: [&str; 3]| columns.map(|column| number(row, column).unwrap());
+        // Of 12 pairs: P(Bin(12, 1/2) < 3) = 79/4096, so the third from either end.
+        let difference = middle(less("b"), 3);
+        assert_eq!(get(["difference_ns", "low_ns", "high_ns"]), difference);
+        let null = middle(less("null"), 3);
+        assert_eq!(
+            get(["null_difference_ns", "null_low_ns", "null_high_ns"]),
+            null
+        );
+        assert_eq!(number(row, "a_median_ns"), Some(middle(of("a"), 1)[0]));
+        assert_eq!(number(row, "b_median_ns"), Some(middle(of("b"), 1)[0]));
+        assert_eq!(
+            (&*row["pairs"], &*row["confidence_percent"]),
+            ("12", "96.142")
+        );
+        let [middle, low, high] = difference;
+        let resolved = (low > 0 || high < 0) && middle.abs() > 3 * null[0].abs();
+        assert_eq!(row["verdict"] == "resolved", resolved, "{row:?}");
+    }
+}
+
+/// The kernel hands no second `--` to the first process.
+#[test]
+fn without_a_dash_word_the_other_arm_ends_the_words() {
+    let text = stdout(&startup(&[
+        "ab",
+        "-q",
+        "--rounds=1",
+        "--b",
+        "/bin/true",
+        "x",
+        "--a",
+        "/bin/true",
+        "y",
+    ]));
+    assert!(
+        text.contains("\n#arm_b=/bin/true x\n#arm_a=/bin/true y\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_seed_decides_the_order() {
+    let order = |seed| -> Vec<String> {
+        let words = [
+            "ab",
+            "-q",
+            "--rounds=9",
+            "--seed",
+            seed,
+            "--a",
+            "/bin/true",
+            "--",
+            "--b",
+            "/bin/true",
+        ];
+        let (execs, _) = rows(&stdout(&startup(&words)));
+        execs.into_iter().map(|row| row["arm"].clone()).collect()
+    };
+    assert_eq!(order("4"), order("4"));
+    assert_ne!(order("4"), order("5"));
+}
+
+#[test]
+fn a_command_that_fails_is_a_row_and_status_3_unless_that_is_allowed() {
+    let words = [
+        "ab",
+        "-q",
+        "--rounds",
+        "2",
+        "--b",
+        "/bin/sh",
+        "-c",
+        "kill -9 $$",
+        "--",
+        "--a",
+        "/bin/false",
+    ];
+    let output = startup(&words);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--allow-failure"));
+    let (execs, results) = rows(&String::from_utf8(output.stdout).unwrap());
+    assert_eq!(execs.len(), 6);
+    for row in &execs {
+        let want = if row["arm"] == "b" { "-9" } else { "1" };
+        assert_eq!(row["exit_status"], want);
+        assert_eq!(row["status"], "skipped:command-failed");
+    }
+    for row in &results {
+        assert_eq!((&*row["pairs"], &*row["verdict"]), ("0", "unresolved"));
+        assert_eq!((&*row["difference_ns"], &*row["a_median_ns"]), ("", ""));
+    }
+    let allowed = startup(&[&words[..], &["--", "--allow-failure"]].concat());
+    let (execs, results) = rows(&stdout(&allowed));
+    assert!(execs.iter().all(|row| row["status"] == "ok"));
+    assert!(
+        results
+            .iter()
+            .all(|row| row["pairs"] == "2" && row["low_ns"].is_empty())
+    );
+}
+
+#[test]
+fn what_cannot_be_run_is_said_before_anything_is_written() {
+    let plain = Scratch::new("plain");
+    let pipe = Scratch::new("pipe");
+    let made = Command::new("mkfifo")
+        .args(["-m", "777", pipe.path()])
+        .status();
+    assert!(made.is_ok_and(|status| status.success()));
+    fs::write(&plain.0, "no program\n").unwrap();
+    let cases = [
+        ("/nonexistent/program", "ENOENT: no such file"),
+        ("true", "ENOENT: no such file"),
+        ("/tmp", "EACCES: it must be a file"),
+        (pipe.path(), "EACCES: it must be a file"),
+        (
+            plain.path(),
+            "EACCES: it must be a file with permission to execute",
+        ),
+    ];
+    for (path, want) in cases {
+        let output = startup(&["ab", "--a", path, "--", "--b", "/bin/true"]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{path}: {stderr}");
+        assert!(
+            stderr.starts_with(&format!("cowitness: error: cannot run '{path}': {want}")),
+            "{stderr}"
+        );
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn senseless_words_are_usage_errors() {
+    let cases: [(&[&str], &str); 12] = [
+        (&[], "no mode given: must be ab or slope"),
+        (&["fast"], "mode 'fast': must be ab or slope"),
+        (&["ab"], "no --a CMD given"),
+        (&["ab", "--a", "/bin/true"], "no --b CMD given"),
+        (
+            &["ab", "--a", "--", "--b", "/bin/true"],
+            "--a needs a value: CMD",
+        ),
+        (
+            &["ab", "--a", "x", "--", "--a", "y"],
+            "program '--a': must be given once",
+        ),
+        (
+            &["ab", "--rounds", "0", "--a", "x", "--", "--b", "y"],
+            "--rounds '0': must be 1 to 100000",
+        ),
+        (
+            &["ab", "--a-via", "native", "--a", "x", "--", "--b", "y"],
+            "--a-via 'native': must be execve or memfd",
+        ),
+        (
+            &["ab", "--a", "x", "--", "--b", "y", "--", "z"],
+            "stray word 'z'",
+        ),
+        (
+            &["slope", "1=a", "2=b", "4=c", "static=s"],
+            "no fourth N=PATH given",
+        ),
+        (
+            &["slope", "1=a", "2=b", "4=c", "8=d"],
+            "no static=PATH given",
+        ),
+        (
+            &["slope", "1=a", "1=b", "4=c", "8=d", "static=s"],
+            "program '1=b': must be given once",
+        ),
+    ];
+    for (words, want) in cases {
+        let output = startup(words);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
+        assert!(stderr.contains(want), "{words:?}: {stderr}");
+        assert!(stderr.contains("usage: cowitness startup "), "{stderr}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+/// No environment, /dev/null three times, no signal blocked, those that the tool itself
+/// handles or ignores at their defaults, a process group of its own.
+#[test]
+fn the_surroundings_are_always_the_same() {
+    const LOOK: &str = "e=$(cat /proc/$$/environ); f=$(readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2); \
+        s=$(grep -E '^Sig(Blk|Ign)' /proc/$$/status); p=$(cut -d' ' -f1,5 /proc/$$/stat); \
+        printf '%s\\n' \"<$e>\" \"$f\" \"$s\" \"$p\" > $0";
+    let seen = Scratch::new("surroundings");
+    let output = Command::new(BINARY)
+        .args(["startup", "ab", "-q", "--rounds=1", "--b", "/bin/true"])
+        .args(["--", "--a", "/bin/sh", "-c", LOOK, seen.path()])
+        .env("COWITNESS_TEST", "1")
+        .output()
+        .unwrap();
+    stdout(&output);
+    let text = fs::read_to_string(&seen.0).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[..4], ["<>", "/dev/null", "/dev/null", "/dev/null"]);
+    let bits = |line: &str| u64::from_str_radix(line.split_once(":\t").unwrap().1, 16).unwrap();
+    assert_eq!(bits(lines[4]), 0, "{text}");
+    // SIGINT, SIGPIPE, SIGTERM, SIGXFSZ.
+    let taken = [2, 13, 15, 25].map(|signal| 1u64 << (signal - 1));
+    assert!(taken.iter().all(|bit| bits(lines[5]) & bit == 0), "{text}");
+    let (pid, group) = lines[6].split_once(' ').unwrap();
+    assert_eq!(pid, group);
+}
+
+#[test]
+fn a_program_that_does_not_end_is_killed_and_nothing_is_left() {
+    let word = format!("9{:08}", std::process::id());
+    let words = [
+        "ab",
+        "-q",
+        "--rounds",
+        "3",
+        "--timeout",
+        "1",
+        "--a",
+        "/bin/sleep",
+        &word,
+        "--",
+        "--b",
+        "/bin/true",
+    ];
+    let output = startup(&words);
+    assert_eq!(output.status.code(), Some(3));
+    let (execs, results) = rows(&String::from_utf8(output.stdout).unwrap());
+    for row in &execs {
+        let ok = row["arm"] == "b";
+        assert_eq!(row["status"], if ok { "ok" } else { "skipped:timeout" });
+        assert_eq!(row["total_ns"].is_empty(), !ok);
+    }
+    assert!(results.iter().all(|row| row["verdict"] == "unresolved"));
+    assert_eq!(running(&word), 0);
+    // What a program leaves behind ends with it.
+    let leave = format!("/bin/sleep {word} & exit 0");
+    stdout(&startup(&[
+        "ab",
+        "-q",
+        "--rounds=2",
+        "--a",
+        "/bin/sh",
+        "-c",
+        &leave,
+        "--",
+        "--b",
+        "/bin/true",
+    ]));
+    assert_eq!(running(&word), 0);
+}
+
+#[test]
+fn a_signal_ends_the_tool_and_what_it_runs() {
+    let word = format!("8{:08}", std::process::id());
+    let mut tool = Command::new(BINARY)
+        .args([
+            "startup",
+            "ab",
+            "--a",
+            "/bin/sleep",
+            &word,
+            "--",
+            "--b",
+            "/bin/true",
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let wait_until = |what: &dyn Fn() -> bool| {
+        let start = Instant::now();
+        while !what() && start.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        what()
+    };
+    // Two: the tool has the word in its own command line.
+    let started = wait_until(&|| running(&word) == 2);
+    let _ = Command::new("kill")
+        .args(["-TERM", &tool.id().to_string()])
+        .status();
+    let status = tool.wait().unwrap();
+    assert!(started, "the program was started");
+    assert_eq!((status.code(), status.signal()), (Some(143), None));
+    assert!(wait_until(&|| running(&word) == 0), "the program ended");
+}
+
+#[test]
+fn a_program_is_started_from_memory() {
+    let output = startup(&[
+        "ab",
+        "-q",
+        "--rounds=6",
+        "--a-via=memfd",
+        "--a",
+        BINARY,
+        "--version",
+        "--",
+        "--b",
+        BINARY,
+        "--version",
+    ]);
+    let (execs, results) = rows(&stdout(&output));
+    for row in &execs {
+        let want = if row["arm"] == "b" { "direct" } else { "memfd" };
+        assert_eq!((&*row["dispatch"], &*row["exit_status"]), (want, "0"));
+    }
+    assert!(
+        results
+            .iter()
+            .all(|row| row["a_dispatch"] == "memfd" && row["pairs"] == "6")
+    );
+}
+
+/// The medians of a slope, and the least squares through them, from the rows.
+#[test]
+fn the_line_is_that_of_the_medians() {
+    let output = startup(&[
+        "slope",
+        "-q",
+        "--rounds",
+        "5",
+        "1=/bin/true",
+        "4=/bin/true",
+        "static=/bin/true",
+        "9=/bin/true",
+        "2=/bin/true",
+    ]);
+    let (execs, results) = rows(&stdout(&output));
+    assert_eq!((execs.len(), results.len()), (25, 10));
+    let arms: BTreeSet<(&str, &str)> = execs
+        .iter()
+        .map(|row| (&*row["arm"], &*row["n_objects"]))
+        .collect();
+    let want = [
+        ("n=1", "1"),
+        ("n=2", "2"),
+        ("n=4", "4"),
+        ("n=9", "9"),
+        ("static", ""),
+    ];
+    assert_eq!(arms, BTreeSet::from(want));
+    for metric in ["exec", "total"] {
+        let median = |arm: &str| {
+            let rows = execs.iter().filter(|row| row["arm"] == arm);
+            middle(
+                rows.map(|row| number(row, &format!("{metric}_ns")).unwrap())
+                    .collect(),
+                1,
+            )[0] as f64
+        };
+        let points = [1.0, 2.0, 4.0, 9.0].map(|n| (n, median(&format!("n={n}"))));
+        let mean = |value: &dyn Fn((f64, f64)) -> f64| {
+            points.iter().map(|&point| value(point)).sum::<f64>() / 4.0
+        };
+        let (x, y) = (mean(&|point| point.0), mean(&|point| point.1));
+        let slope = mean(&|(px, py)| (px - x) * (py - y)) / mean(&|(px, _)| (px - x) * (px - x));
+        for row in results.iter().filter(|row| row["metric"] == metric) {
+            let get = |column: &str| row[column].parse::<f64>().unwrap();
+            let (at, height) = match &*row["arm"] {
+                "static" => (0.0, median("static")),
+                _ => (get("n_objects"), median(&row["arm"])),
+            };
+            let near = |column: &str, want: f64| {
+                assert!(
+                    (get(column) - want).abs() < 0.01,
+                    "{column}: {row:?} {want}"
+                );
+            };
+            near("median_ns", height);
+            near("slope_ns", slope);
+            near("intercept_ns", y - slope * x);
+            near("residual_ns", height - (y - slope * x) - slope * at);
+            assert_eq!(row["samples"], "5");
+        }
+    }
+}
+
+/// Drops the caches of this machine twice a round, so there is one.
+#[test]
+fn cold_is_said_in_every_row_and_takes_root() {
+    let words = "startup ab -q --cold --rounds 1 --warmup 1 --a /bin/true -- --b /bin/true";
+    if let Some((mut command, _folder)) = command_as_nobody(words) {
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("it takes root"));
+        assert!(output.stdout.is_empty());
+    }
+    if is_root() {
+        let words: Vec<&str> = words.split(' ').skip(1).collect();
+        let (execs, results) = rows(&stdout(&startup(&words)));
+        assert!(
+            execs
+                .iter()
+                .chain(&results)
+                .all(|row| row["cache"] == "cold")
+        );
+        assert_eq!(execs.len(), 3);
+    }
+}
+
+/// The tool by the name that scripts/binfmt-experiment gives a copy ends at once, whatever
+/// it is handed; by any other it does not.
+#[test]
+fn the_interpreter_is_a_name() {
+    use std::os::unix::process::CommandExt;
+    let by_name = |name: &str| {
+        Command::new(BINARY)
+            .arg0(name)
+            .arg("/some/file")
+            .output()
+            .unwrap()
+    };
+    let output = by_name("/tmp/x/cowitness-interpreter");
+    assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty());
+    assert_eq!(by_name("/tmp/x/cowitness").status.code(), Some(2));
+}
