@@ -5,7 +5,6 @@ use crate::proc::stat::Stat;
 use crate::sys::file::{Process, each_thread, read_proc};
 use crate::sys::halt::Halted;
 use crate::sys::{Clock, Errno, process};
-use rustix::thread::sched_yield;
 
 /// Longest time that the threads may take to stop: one in an uninterruptible sleep does not.
 const PATIENCE_NS: u64 = 5_000_000_000;
@@ -36,7 +35,7 @@ pub(super) fn still(pid: i32, asked: bool, clock: Clock) -> Result<(Option<Halte
                  try again, or without --stop",
             ));
         }
-        sched_yield();
+        process::sleep_ms(1);
     }
     Ok((Some(held), true))
 }
