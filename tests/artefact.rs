@@ -58,7 +58,8 @@ fn the_tool_itself_is_frugal() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(most > 1024, "it was measured: {most} KiB");
-    let limit = if cfg!(debug_assertions) { 2048 } else { 512 };
+    // Unoptimised code is resident several times over.
+    let limit = if cfg!(debug_assertions) { 4096 } else { 512 };
     assert!(most <= 1024 + 4 + limit, "{most} KiB");
 }
 
