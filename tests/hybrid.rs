@@ -5,7 +5,7 @@ mod common;
 
 use cowitness::proc::maps::MapsLine;
 use cowitness::reader::hybrid::decide::Why;
-use cowitness::reader::{AnyReader, End, Method, Pass, Target, WINDOW_BYTES};
+use cowitness::reader::{AnyReader, End, Method, Pass, Target};
 use cowitness::sys::halt::Halted;
 use cowitness::sys::process::{Child, Side, exit, fork};
 use cowitness::sys::remote::RemoteSpan;
@@ -17,6 +17,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const PAGE: usize = 4096;
+/// Enough for a block of as much.
+const BUFFER_BYTES: usize = 1 << 20;
 
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
@@ -25,7 +27,7 @@ fn turn() -> MutexGuard<'static, ()> {
 
 /// Reads spans with a reader, piece by piece.
 fn read(reader: &mut AnyReader<'_>, spans: &[RemoteSpan]) -> (Pass, BTreeMap<u64, Vec<u8>>) {
-    let mut buffer = vec![0; WINDOW_BYTES];
+    let mut buffer = vec![0; BUFFER_BYTES];
     let mut found = BTreeMap::new();
     let mut see = |at: RemoteAddr, bytes: &[u8]| drop(found.insert(at.0, bytes.to_vec()));
     let mut spans = spans.iter().copied();
@@ -260,7 +262,7 @@ fn a_fork_between_look_and_read_is_told_page_by_page() {
     };
     let spans = [page(0, 1), page(1, PAGES - 1)];
     let (mut obedient, pid) = Obedient::new(&mut region);
-    let mut buffer = vec![0; WINDOW_BYTES];
+    let mut buffer = vec![0; BUFFER_BYTES];
     let mut reader = AnyReader::open(Method::Hybrid, &Target::process(pid, PAGE)).unwrap();
     let mut pass = |reader: &mut AnyReader<'_>, spans: &mut dyn Iterator<Item = RemoteSpan>| {
         let before = reader.care().unwrap().raced.unwrap();
@@ -325,7 +327,7 @@ fn nothing_races_with_a_process_that_is_halted() {
     let _halted = Halted::stop(child.pid()).unwrap();
     let target = Target::process(child.pid(), PAGE);
     let mut reader = AnyReader::open(Method::Hybrid, &target).unwrap();
-    let mut buffer = vec![0; WINDOW_BYTES];
+    let mut buffer = vec![0; BUFFER_BYTES];
     let mut raced = [0; 20];
     for raced in &mut raced {
         let pass = reader

@@ -11,7 +11,8 @@ use rustix::thread::sched_yield;
 
 /// Pages that one look covers: what pagemap itself walks at a time (one page table).
 const PAGES: u64 = 512;
-/// Pages that a look covers at least: the next ranges are often near.
+/// Pages that a look covers at least, since the next ranges are often near; twice as many
+/// after each time that they were.
 const AHEAD: u64 = 64;
 /// Looks at what seems swapped out and may only be under migration, which is over soon; of a
 /// process that has nothing in swap, and of one that has.
@@ -25,6 +26,7 @@ pub(super) struct Look {
     /// Number of the first page that was looked at, and how many were.
     first: u64,
     count: u64,
+    ahead: u64,
 }
 
 impl Look {
@@ -37,6 +39,7 @@ impl Look {
             entries: [0; PAGES as usize],
             first: 0,
             count: 0,
+            ahead: AHEAD,
         })
     }
 
@@ -50,8 +53,10 @@ impl Look {
     pub(super) fn at(&mut self, at: RemoteAddr, end: RemoteAddr) -> Result<u64, Errno> {
         let page = at.0 / self.page_bytes;
         if page < self.first || page >= self.first + self.count {
+            let is_near = page.wrapping_sub(self.first + self.count) < AHEAD;
+            self.ahead = if is_near { self.ahead * 2 } else { AHEAD }.min(PAGES);
             let wanted = end.0.div_ceil(self.page_bytes) - page;
-            self.look(page, wanted.clamp(AHEAD, PAGES))?;
+            self.look(page, wanted.clamp(self.ahead, PAGES))?;
         }
         Ok((self.first + self.count) * self.page_bytes - at.0)
     }
