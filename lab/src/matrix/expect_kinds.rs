@@ -59,7 +59,7 @@ const fn some(certain: Certain) -> Certain {
     }
 }
 
-static CERTAIN: [Certain; 33] = [
+static CERTAIN: [Certain; 32] = [
     kind("anon-own", All("read")),
     kind("anon-parent-gone", All("read")),
     kind("anon-untouched", All("zeros")),
@@ -79,7 +79,6 @@ static CERTAIN: [Certain; 33] = [
     some(shared("thp")),
     some(shared("mthp-64k")),
     some(shared("hugetlb")),
-    some(shared("ksm")),
     some(kind("guard", Refused)),
     kind("madv-dontfork", Refused),
     kind("madv-wipeonfork", All("zeros")),
