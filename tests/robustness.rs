@@ -15,12 +15,12 @@ fn senseless_command_lines_exit_2_with_one_line_and_the_usage() {
     let cases = [
         (
             "",
-            "no command given; commands are bench, probe, survey, audit, memmap, startup ab, startup slope, env, selftest",
+            "no command given; commands are bench, probe, survey, audit, memmap, startup ab, startup slope, sharing, env, selftest",
             "cowitness <command> [options]",
         ),
         (
             "bunch",
-            "unknown command 'bunch'; commands are bench, probe, survey, audit, memmap, startup ab, startup slope, env, selftest",
+            "unknown command 'bunch'; commands are bench, probe, survey, audit, memmap, startup ab, startup slope, sharing, env, selftest",
             "cowitness <command> [options]",
         ),
         (
