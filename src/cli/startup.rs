@@ -223,7 +223,8 @@ pub const AB: CommandSpec<Options> = CommandSpec {
     topic: Topic::StartupAb,
     name: "startup ab",
     purpose: "time the exec of two programs that should differ in one thing, in pairs",
-    about: "Each round starts A, B and, as null arm, A once more, in a balanced shuffled order,\n\
+    about: "Each round starts A and B twice each (arms a and null, b and null-b: what runs more\n\
+            often is faster for that) in an order that is shuffled and balanced over 8 rounds,\n\
             and times each from before the clone until the exec is done (exec_ns) and until\n\
             its end was reaped (total_ns). A word -- ends the words of --a and of --b (where there\n\
             is none behind --a, --b does); the first is a path. Nothing stands between: no shell,\n\
@@ -231,7 +232,7 @@ pub const AB: CommandSpec<Options> = CommandSpec {
             standard streams. What is left of the group when the program has ended is killed.\n\
             One CSV row an exec goes to stdout; a second stream holds the median difference\n\
             a - b of the pairs with its interval, which is `resolved` only if that excludes 0\n\
-            and the difference is over three times the null arm's.\n",
+            and the difference is over three times that of a - null, A against itself.\n",
     operand: None,
     options: &[
         ROUNDS,

@@ -30,7 +30,7 @@ pub(super) fn write(run: &Run<'_>, head: Preamble<Output>, times: &mut Times) ->
     Ok(())
 }
 
-/// The number of an arm: they stand as given, the null arm last.
+/// The number of an arm: they stand as given, then each once more.
 fn place(run: &Run<'_>, name: &str) -> usize {
     let mut names = run.subjects.iter().map(|subject| subject.name.read());
     // `parse` has seen both.

@@ -19,7 +19,7 @@ pub(super) type Subjects = Vec<Subject, ARMS_MAX>;
 
 /// An arm that can be started.
 pub(super) struct Subject {
-    /// `a`, `b`, `null`, `n=N`, `static`.
+    /// `a`, `b`, `null`, `null-b`, `n=N`, `static`.
     pub(super) name: Text,
     /// How its program is reached.
     pub(super) dispatch: &'static str,
@@ -32,15 +32,18 @@ pub(super) struct Subject {
     pub(super) is_stuck: bool,
 }
 
-/// The arms that were asked for; with `ab` the null arm comes last.
+/// The arms that were asked for; with `ab` each of them once more, last. A program that is
+/// run more often than another is faster for that, so both are run equally often.
 pub(super) fn all(options: &Options, argument: Argument<'_>) -> Result<Subjects, Error> {
     let mut subjects = Subjects::new();
     for arm in &options.arms {
         // As many as there is room for: the parser counted them.
         let _ = subjects.push(Subject::new(arm, options, argument, None)?);
     }
-    if let Some(a) = options.arms.iter().find(|arm| arm.side == Side::A) {
-        let _ = subjects.push(Subject::new(a, options, argument, Some("null"))?);
+    for (side, name) in [(Side::A, "null"), (Side::B, "null-b")] {
+        if let Some(arm) = options.arms.iter().find(|arm| arm.side == side) {
+            let _ = subjects.push(Subject::new(arm, options, argument, Some(name))?);
+        }
     }
     Ok(subjects)
 }
