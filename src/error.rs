@@ -42,6 +42,8 @@ pub enum Error {
     },
     /// A program cannot be run: its path, and what the kernel says.
     CannotRun(Word, Errno),
+    /// A program that did not end in time and cannot be killed: its path, its number, why.
+    Survives(Word, i32, Errno),
     /// A file of a live process cannot be opened, and the likely cause.
     Process(i32, &'static str, Errno, Option<Denial>),
     /// A live process ended, or became another program, while it was read.
@@ -257,6 +259,24 @@ impl Error {
                         ": neither a program of this CPU nor registered with binfmt_misc"
                     }
                     _ => "",
+                });
+            }
+            Self::Survives(path, pid, errno) => {
+                line.add("'");
+                add_word(line, path);
+                line.add("' did not end in time and lives on as process ");
+                line.signed(pid.into()).add(": ");
+                line.add(errno::name_or_unknown(errno));
+                line.add(match errno {
+                    Errno::PERM => {
+                        ": it has another user's rights (a set-user-ID file), so this one may \
+                         not kill it: kill it as root, and measure it as root"
+                    }
+                    Errno::TIMEDOUT => {
+                        ": it was killed and does not end: it waits for a device or a file \
+                         server that does not answer"
+                    }
+                    _ => ": it cannot be killed",
                 });
             }
             Self::Process(pid, file, errno, denial) => {

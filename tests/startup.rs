@@ -6,9 +6,10 @@ mod common;
 use common::{BINARY, Row, command_as_nobody, is_root, number, stdout, whole_stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 fn startup(words: &[&str]) -> Output {
@@ -382,40 +383,123 @@ fn a_program_that_does_not_end_is_killed_and_nothing_is_left() {
     assert_eq!(running(&word), 0);
 }
 
+/// One that has left its group is killed as well.
 #[test]
-fn a_signal_ends_the_tool_and_what_it_runs() {
-    let word = format!("8{:08}", std::process::id());
-    let mut tool = Command::new(BINARY)
-        .args([
-            "startup",
-            "ab",
-            "--a",
-            "/bin/sleep",
-            &word,
-            "--",
-            "--b",
-            "/bin/true",
-        ])
+fn a_program_that_leaves_its_group_does_not_outlive_the_timeout() {
+    let word = format!("7{:08}", std::process::id());
+    let leave = "setpgrp(0, getpgrp(getppid)); sleep 600";
+    let started = Instant::now();
+    let output = startup(&[
+        "ab",
+        "-q",
+        "--rounds=1",
+        "--timeout=1",
+        "--a",
+        "/usr/bin/perl",
+        "-e",
+        leave,
+        &word,
+        "--",
+        "--b",
+        "/bin/true",
+    ]);
+    // Not a time of anything: it would not have come back at all.
+    assert!(started.elapsed() < Duration::from_secs(300));
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let (execs, _) = rows(&String::from_utf8(output.stdout).unwrap());
+    let late = |row: &&Row| row["status"] == "skipped:timeout";
+    assert_eq!(execs.iter().filter(late).count(), 2);
+    assert_eq!(running(&word), 0);
+}
+
+/// Its rights are root's: the tool may not kill it, says so with its number, and ends.
+#[test]
+fn a_program_that_may_not_be_killed_is_an_error() {
+    const SOURCE: &str = "#define _GNU_SOURCE\n#include <unistd.h>\nint main(void){return setresuid(0,0,0)||sleep(600);}\n";
+    let (source, program) = (Scratch::new("suid.c"), Scratch::new("suid"));
+    let words = format!(
+        "startup ab -q --rounds=1 --timeout=1 --a {} -- --b /bin/true",
+        program.path()
+    );
+    let Some((mut command, _folder)) = command_as_nobody(&words) else {
+        return;
+    };
+    fs::write(&source.0, SOURCE).unwrap();
+    let compiled = Command::new("cc")
+        .args(["-o", program.path(), source.path()])
+        .status();
+    let set = fs::set_permissions(&program.0, fs::Permissions::from_mode(0o4755));
+    assert!(compiled.is_ok_and(|status| status.success()) && set.is_ok());
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let pid = stderr.split("lives on as process ").nth(1);
+    let pid = pid.and_then(|rest| rest.split(':').next());
+    let killed = pid.map(|pid| Command::new("kill").args(["-KILL", pid]).status());
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(
+        stderr.contains("EPERM: it has another user's rights"),
+        "{stderr}"
+    );
+    assert!(killed.unwrap().is_ok_and(|status| status.success()));
+}
+
+/// A tool that is killed, also by a panic of its test.
+struct Tool(Child);
+
+impl Drop for Tool {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn wait_until(what: &dyn Fn() -> bool) -> bool {
+    let start = Instant::now();
+    while !what() && start.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    what()
+}
+
+/// A shell that starts another program: both end with the tool.
+#[test]
+fn a_signal_ends_the_tool_and_all_that_it_runs() {
+    for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3)] {
+        let word = format!("8{number:02}{:08}", std::process::id());
+        let shell = format!("/bin/sleep {word}; true");
+        let tool = Command::new(BINARY)
+            .args(["startup", "ab", "--a", "/bin/sh", "-c", &shell])
+            .args(["--", "--b", "/bin/true"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut tool = Tool(tool.unwrap());
+        let started = wait_until(&|| running(&word) == 1);
+        let _ = Command::new("kill")
+            .args([&format!("-{name}"), &tool.0.id().to_string()])
+            .status();
+        let status = tool.0.wait().unwrap();
+        assert!(started, "{name}: the program was started");
+        assert_eq!((status.code(), status.signal()), (Some(128 + number), None));
+        assert!(wait_until(&|| running(&word) == 0), "{name}: {word} lives");
+    }
+}
+
+/// Nobody can act on SIGKILL, and the kernel ends the program itself.
+#[test]
+fn a_tool_that_is_killed_takes_its_program_along() {
+    let word = format!("6{:08}", std::process::id());
+    let tool = Command::new(BINARY)
+        .args(["startup", "ab", "--a", "/bin/sleep", &word])
+        .args(["--", "--b", "/bin/true"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let wait_until = |what: &dyn Fn() -> bool| {
-        let start = Instant::now();
-        while !what() && start.elapsed() < Duration::from_secs(20) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        what()
-    };
+        .spawn();
+    let tool = Tool(tool.unwrap());
     // Two: the tool has the word in its own command line.
-    let started = wait_until(&|| running(&word) == 2);
-    let _ = Command::new("kill")
-        .args(["-TERM", &tool.id().to_string()])
-        .status();
-    let status = tool.wait().unwrap();
-    assert!(started, "the program was started");
-    assert_eq!((status.code(), status.signal()), (Some(143), None));
-    assert!(wait_until(&|| running(&word) == 0), "the program ended");
+    assert!(wait_until(&|| running(&word) == 2));
+    drop(tool);
+    assert!(wait_until(&|| running(&word) == 0));
 }
 
 /// What the program does shows that it is the one that was asked for, with its words.

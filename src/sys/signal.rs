@@ -16,6 +16,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 /// What [`install`] sets, for a child that gives it back before it becomes another program.
 pub(super) const TAKEN: [usize; 4] = [SIGINT, SIGTERM, SIGPIPE, SIGXFSZ];
 
+/// What [`stop_on_leaving`] may set besides.
+pub(super) const LEAVING: [usize; 2] = [SIGHUP, SIGQUIT];
+
 /// SIG_DFL, as rt_sigaction(2) takes it.
 pub(super) const DEFAULT: Action = Action {
     handler: SIG_DFL,
@@ -56,7 +59,13 @@ static GROUP: AtomicI32 = AtomicI32::new(0);
 /// From now on a signal that ends this process ends the group that `leader` leads as well:
 /// children of children, which do not notice that their parent's parent is gone.
 pub fn end_group_too(leader: Option<&Child>) {
-    GROUP.store(leader.map_or(0, Child::pid), Ordering::Relaxed);
+    end_numbered_group_too(leader.map_or(0, Child::pid));
+}
+
+/// As [`end_group_too`], by the number of the group; 0 for none. Whoever says a number
+/// takes it back before its leader is reaped: then it may be another's.
+pub(super) fn end_numbered_group_too(leader: i32) {
+    GROUP.store(leader, Ordering::Relaxed);
 }
 
 extern "C" fn stop(signal: i32) {
@@ -115,13 +124,30 @@ const OTHERS: [usize; 6] = [SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU]
 /// # Errors
 /// As [`install`].
 pub(super) fn stop_on_others() -> Result<(), Errno> {
+    stop_on(&OTHERS)
+}
+
+/// As [`stop_on_others`], for what a terminal sends when it is closed or somebody wants out.
+///
+/// # Errors
+/// As [`install`].
+pub fn stop_on_leaving() -> Result<(), Errno> {
+    stop_on(&LEAVING)
+}
+
+fn stop_on(signals: &[usize]) -> Result<(), Errno> {
     let stop = stop as *const () as usize;
-    for signal in OTHERS {
+    for &signal in signals {
         if current(signal)? != SIG_IGN {
             set(signal, stop)?;
         }
     }
     Ok(())
+}
+
+/// Whether a signal is ignored. sigaction(2).
+pub(super) fn is_ignored(signal: usize) -> bool {
+    current(signal) == Ok(SIG_IGN)
 }
 
 /// While it lives, signals that [`stop`] handles wait, for who has something to undo.

@@ -21,7 +21,7 @@ use crate::sys::auxv::Auxv;
 use crate::sys::process::Ending;
 use crate::sys::spawn::{self, Execed};
 use crate::sys::stdio::{Output, stdout};
-use crate::sys::{Clock, Errno, cpu, errno, system};
+use crate::sys::{Clock, Errno, cpu, errno, signal, system};
 use crate::text::{Full, Text};
 use core::ffi::CStr;
 use order::Order;
@@ -48,6 +48,7 @@ pub fn run(
     auxv: &Auxv,
 ) -> Result<(), Error> {
     let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
+    signal::stop_on_leaving().map_err(Error::kernel("handle SIGHUP"))?;
     let pinned = pin(options.pin)?;
     let kernel = Kernel::read();
     let mut run = Run {
@@ -104,7 +105,7 @@ impl Run<'_> {
         for _ in 0..self.options.warmup {
             for index in 0..self.subjects.len() {
                 let path = self.subjects[index].path;
-                if let Some(Err(errno)) = self.exec(index) {
+                if let Some(Err(errno)) = self.exec(index)? {
                     return Err(Error::CannotRun(path.to_bytes(), errno));
                 }
             }
@@ -126,7 +127,7 @@ impl Run<'_> {
                 if self.options.cold {
                     drop_caches()?;
                 }
-                let _ = done.push((index, self.exec(index)));
+                let _ = done.push((index, self.exec(index)?));
             }
             for (position, (index, execed)) in done.into_iter().enumerate() {
                 let place = (round, position as u64 + 1);
@@ -139,15 +140,21 @@ impl Run<'_> {
     }
 
     /// Starts an arm; `None` if it is not started any more.
-    fn exec(&mut self, index: usize) -> Option<Result<Execed, Errno>> {
+    ///
+    /// # Errors
+    /// It did not end and cannot be killed: what runs beside it is not measured alone.
+    fn exec(&mut self, index: usize) -> Result<Option<Result<Execed, Errno>>, Error> {
         let subject = &mut self.subjects[index];
         if subject.is_stuck {
-            return None;
+            return Ok(None);
         }
         let patience_ns = self.options.timeout_s * 1_000_000_000;
         let execed = spawn::exec(&mut subject.program, &self.null, self.clock, patience_ns);
         subject.is_stuck = execed.is_ok_and(|execed| execed.end.is_none());
-        Some(execed)
+        match execed.ok().and_then(|execed| execed.survivor) {
+            Some((pid, errno)) => Err(Error::Survives(subject.path.to_bytes(), pid, errno)),
+            None => Ok(Some(execed)),
+        }
     }
 
     fn write(
