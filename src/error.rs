@@ -44,6 +44,8 @@ pub enum Error {
     CannotRun(Word, Errno),
     /// A program that did not end in time and cannot be killed: its path, its number, why.
     Survives(Word, i32, Errno),
+    /// A program is not what it was at the start: its path, and what became of it.
+    Changed(Word, &'static str),
     /// A file of a live process cannot be opened, and the likely cause.
     Process(i32, &'static str, Errno, Option<Denial>),
     /// A live process ended, or became another program, while it was read.
@@ -161,7 +163,7 @@ impl Error {
     pub const fn status(&self) -> i32 {
         match self {
             Self::Usage(_) | Self::Setting(..) | Self::Cpu(..) => 2,
-            Self::Invalid(_) | Self::Rollup(_) => INVALID,
+            Self::Invalid(_) | Self::Changed(..) | Self::Rollup(_) => INVALID,
             Self::Checks(_) => CHECK_FAILED,
             Self::Reported(status) => *status,
             _ => 1,
@@ -278,6 +280,11 @@ impl Error {
                     }
                     _ => ": it cannot be killed",
                 });
+            }
+            Self::Changed(path, what) => {
+                line.add("'");
+                add_word(line, path);
+                line.add("' ").add(what);
             }
             Self::Process(pid, file, errno, denial) => {
                 line.add("cannot read /proc/").signed(pid.into()).add("/");

@@ -20,7 +20,8 @@ record! {
         /// `a`, `b`, `null` (A once more), `null-b` (B once more), or `n=N` and `static` of a
         /// slope.
         arm: &'a str,
-        /// How the program was reached: `direct`, `registered`, `memfd` or `native`.
+        /// How the program was reached: `direct`, `registered`, `memfd`, `native`; `unknown`
+        /// where neither of the first two is proved.
         dispatch: &'a str,
         /// Shared objects that are loaded, where it is a slope's.
         n_objects: Option<u64>,

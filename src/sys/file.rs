@@ -84,6 +84,25 @@ pub fn regular_bytes(file: BorrowedFd<'_>) -> Result<Option<u64>, Errno> {
     Ok(regular.then_some(stat.st_size.cast_unsigned()))
 }
 
+/// Which file a path leads to, and what tells that it was written to: device, inode, bytes,
+/// seconds and nanoseconds of the last change.
+pub type Identity = [u64; 5];
+
+/// The file that this path leads to. stat(2).
+///
+/// # Errors
+/// As stat(2).
+pub fn identity(path: &CStr) -> Result<Identity, Errno> {
+    let found = stat(path)?;
+    Ok([
+        found.st_dev,
+        found.st_ino,
+        found.st_size.cast_unsigned(),
+        found.st_mtime.cast_unsigned(),
+        u64::from(found.st_mtime_nsec as u32),
+    ])
+}
+
 /// Opens a file for writing, not to be inherited over exec.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 
 mod compare;
 mod fit;
+mod handler;
 mod order;
 mod registered;
 mod subject;
@@ -78,6 +79,7 @@ pub fn run(
     let mut times = Times::new(run.subjects.len(), options.rounds as usize)
         .map_err(Error::kernel("map memory for the times"))?;
     run.every_round(head()?, &mut times)?;
+    run.subjects.iter().try_for_each(Subject::check_unchanged)?;
     match options.arms.first().map(|arm| arm.side) {
         Some(Side::A | Side::B) => compare::write(&run, head()?, &mut times)?,
         _ => fit::write(&run, head()?, &mut times)?,

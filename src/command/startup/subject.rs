@@ -1,12 +1,12 @@
 //! What is started: the arms, out of argv.
 
-use super::Argument;
+use super::{Argument, handler};
 use crate::cli::startup::{ARMS_MAX, Arm, Options, Side, Via};
 use crate::emit::Sink;
 use crate::emit::stream::{Preamble, StreamError};
 use crate::error::Error;
 use crate::fixture::copied;
-use crate::sys::file::{open_any, read_at, regular_bytes};
+use crate::sys::file::{Identity, identity, open_any, read_at, regular_bytes};
 use crate::sys::spawn::{self, Program, Source};
 use crate::sys::{Errno, Region};
 use crate::text::Text;
@@ -28,6 +28,9 @@ pub(super) struct Subject {
     /// As given, for messages.
     pub(super) path: &'static CStr,
     pub(super) program: Program,
+    /// Which file that is.
+    identity: Identity,
+    via: Via,
     /// It did not end in time, and is not started again.
     pub(super) is_stuck: bool,
 }
@@ -115,6 +118,7 @@ impl Subject {
             Side::Objects(_) | Side::Static => Via::Execve,
         };
         let words = &mut (arm.first..arm.end).map(|index| word(arm, index, argument));
+        let identity = identity(path).map_err(refused)?;
         let (dispatch, source) = reach(path, via).map_err(refused)?;
         let own = copied::own_words(spawn::HANDED);
         let first = match via {
@@ -132,8 +136,28 @@ impl Subject {
             },
             path,
             program,
+            identity,
+            via,
             is_stuck: false,
         })
+    }
+}
+
+impl Subject {
+    /// Whether its file, and what takes it, are still what they were at the start.
+    pub(super) fn check_unchanged(&self) -> Result<(), Error> {
+        let changed = |what| Error::Changed(self.path.to_bytes(), what);
+        if identity(self.path) != Ok(self.identity) {
+            return Err(changed(
+                "was replaced or written to during the run: no result is made of two programs; \
+                 give a copy that nobody touches",
+            ));
+        }
+        let is_same = self.via != Via::Execve || handler::of(self.path) == Ok(self.dispatch);
+        is_same.then_some(()).ok_or(changed(
+            "is taken by another handler than at the start: the entries of binfmt_misc were \
+             changed during the run; leave them alone",
+        ))
     }
 }
 
@@ -152,35 +176,13 @@ fn title(side: Side, name: Option<&str>) -> Text {
 /// What rows say of a way, and what the kernel is handed.
 fn reach(path: &CStr, via: Via) -> Result<(&'static str, Source), Errno> {
     Ok(match via {
-        Via::Execve => (dispatch(path)?, Source::Path),
+        Via::Execve => (handler::of(path)?, Source::Path),
         Via::Memfd => {
             let (bytes, len) = contents(path)?;
             ("memfd", Source::Memory(bytes, len))
         }
         Via::Native => ("native", Source::Loader(open_regular(path)?.0)),
     })
-}
-
-/// `direct`, or `registered` for a file that no handler but binfmt_misc takes: neither a
-/// program of this CPU (or of its 32-bit sibling) nor a script.
-///
-/// Sources: elf(5); e_machine from include/uapi/linux/elf-em.h; fs/binfmt_script.c.
-fn dispatch(path: &CStr) -> Result<&'static str, Errno> {
-    const MACHINES: [u8; 2] = if cfg!(target_arch = "x86_64") {
-        [62, 3]
-    } else {
-        [183, 40]
-    };
-    let mut head = [0; 20];
-    match open_regular(path) {
-        Ok((file, _)) => read_at(file.as_fd(), &mut head, 0)?,
-        // What may be run and not be read: the exec tells.
-        Err(Errno::ACCESS) => return Ok("direct"),
-        Err(errno) => return Err(errno),
-    };
-    let is_ours = head.starts_with(b"\x7fELF") && MACHINES.contains(&head[18]) && head[19] == 0;
-    let is_direct = is_ours || head.starts_with(b"#!");
-    Ok(if is_direct { "direct" } else { "registered" })
 }
 
 /// The file and its bytes; for what is none, what the exec would say.
