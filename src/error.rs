@@ -44,6 +44,13 @@ pub enum Error {
     CannotRun(Word, Errno),
     /// A program that did not end in time and cannot be killed: its path, its number, why.
     Survives(Word, i32, Errno),
+    /// A program that stays in memory although the cache was dropped: its path, and how many
+    /// of how many pages.
+    StaysCached(Word, u64, u64),
+    /// A program cannot be run from a file in memory: its path, and what the kernel says.
+    CannotRunFromMemory(Word, Errno),
+    /// The page cache cannot be dropped.
+    CannotDropCaches(Errno),
     /// A program is not what it was at the start: its path, and what became of it.
     Changed(Word, &'static str),
     /// A file of a live process cannot be opened, and the likely cause.
@@ -163,7 +170,11 @@ impl Error {
     pub const fn status(&self) -> i32 {
         match self {
             Self::Usage(_) | Self::Setting(..) | Self::Cpu(..) => 2,
-            Self::Invalid(_) | Self::Changed(..) | Self::Rollup(_) => INVALID,
+            Self::Invalid(_)
+            | Self::Changed(..)
+            | Self::StaysCached(..)
+            | Self::CannotDropCaches(_)
+            | Self::Rollup(_) => INVALID,
             Self::Checks(_) => CHECK_FAILED,
             Self::Reported(status) => *status,
             _ => 1,
@@ -279,6 +290,36 @@ impl Error {
                          server that does not answer"
                     }
                     _ => ": it cannot be killed",
+                });
+            }
+            Self::CannotDropCaches(errno) => {
+                line.add("--cold cannot write /proc/sys/vm/drop_caches: ");
+                line.add(errno::name_or_unknown(errno));
+                line.add(": it takes root of the machine, and a /proc that is mounted writable");
+            }
+            Self::StaysCached(path, held, of) => {
+                line.add("--cold: ").number(held).add(" of ").number(of);
+                line.add(" pages of '");
+                add_word(line, path);
+                line.add(
+                    "' stay in memory although the cache was dropped: a process maps it, or its \
+                     file system has no other place (tmpfs); give a copy on a disk that nobody \
+                     runs",
+                );
+            }
+            Self::CannotRunFromMemory(path, errno) => {
+                line.add("cannot run '");
+                add_word(line, path);
+                line.add("' from a file in memory: ");
+                line.add(errno::name_or_unknown(errno));
+                line.add(match errno {
+                    Errno::ACCESS | Errno::PERM => {
+                        ": vm.memfd_noexec is 2 (sysctl -w vm.memfd_noexec=1), or a security \
+                         module refuses"
+                    }
+                    Errno::NOENT => ": its interpreter is missing, or /proc is not mounted",
+                    Errno::NOEXEC => ": it is no program of this CPU",
+                    _ => "",
                 });
             }
             Self::Changed(path, what) => {

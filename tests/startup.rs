@@ -641,9 +641,11 @@ fn the_line_is_that_of_the_medians() {
         "-q",
         "--rounds",
         "5",
+        // The control says what it takes, with status 2.
+        "--allow-failure",
         "1=/bin/true",
         "4=/bin/true",
-        "static=/bin/true",
+        &format!("static={BINARY}"),
         "9=/bin/true",
         "2=/bin/true",
     ]);
@@ -699,25 +701,139 @@ fn the_line_is_that_of_the_medians() {
 
 /// Drops the caches of this machine four times a round, so there is one.
 #[test]
-fn cold_is_said_in_every_row_and_takes_root() {
+fn cold_is_shown_and_said_in_every_row_and_takes_root() {
     let words = "startup ab -q --cold --rounds 1 --warmup 1 --a /bin/true -- --b /bin/true";
-    if let Some((mut command, _folder)) = command_as_nobody(words) {
-        let output = command.output().unwrap();
-        assert_eq!(output.status.code(), Some(3));
-        assert!(String::from_utf8_lossy(&output.stderr).contains("it takes root"));
+    let Some((mut command, _folder)) = command_as_nobody(words) else {
+        return;
+    };
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("EACCES: it takes root"), "{stderr}");
+    assert!(output.stdout.is_empty());
+    let cold = |a: &str, b: &str| {
+        let words = ["ab", "-q", "--cold", "--rounds=1", "--warmup=1"];
+        startup(&[&words[..], &["--a", a, "--", "--b", b]].concat())
+    };
+    let copies = ["a", "b"].map(|name| {
+        let name = format!("cold-{}-{name}", std::process::id());
+        Scratch(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name))
+    });
+    for copy in &copies {
+        fs::copy("/bin/true", &copy.0).unwrap();
+    }
+    let (execs, results) = rows(&stdout(&cold(copies[0].path(), copies[1].path())));
+    let mut all = execs.iter().chain(&results);
+    assert!(all.all(|row| row["cache"] == "cold"));
+    assert_eq!(execs.len(), 4);
+    // What is in memory alone cannot be dropped.
+    let held = Scratch(PathBuf::from("/dev/shm").join(copies[0].0.file_name().unwrap()));
+    if fs::copy("/bin/true", &held.0).is_err() {
+        eprintln!("skipped: no /dev/shm here");
+        return;
+    }
+    let output = cold(copies[0].path(), held.path());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("stay in memory although"), "{stderr}");
+    assert!(output.stdout.is_empty());
+}
+
+/// The loader ends with 126 if it cannot load, which is no start of the program.
+#[test]
+fn a_program_that_the_loader_cannot_load_is_no_figure() {
+    let cut = Scratch::new("cut");
+    let whole = fs::read(BINARY).unwrap();
+    fs::write(&cut.0, &whole[..4096]).unwrap();
+    fs::set_permissions(&cut.0, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = startup(&[
+        "ab",
+        "-q",
+        "--rounds=1",
+        "--allow-failure",
+        "--a-via=native",
+        "--a",
+        cut.path(),
+        "--",
+        "--b",
+        "/bin/true",
+    ]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let (execs, results) = rows(&String::from_utf8(output.stdout).unwrap());
+    for row in execs.iter().filter(|row| !row["arm"].ends_with('b')) {
+        let found = (&*row["exit_status"], &*row["status"]);
+        assert_eq!(found, ("126", "skipped:not-loaded"));
+    }
+    assert!(results.iter().all(|row| row["pairs"] == "0"));
+}
+
+#[test]
+fn what_cannot_be_copied_is_said_with_its_cause() {
+    let script = Scratch::new("script");
+    fs::write(&script.0, "#!/bin/sh\n").unwrap();
+    fs::set_permissions(&script.0, fs::Permissions::from_mode(0o755)).unwrap();
+    for (via, want) in [
+        (
+            "--a-via=memfd",
+            "it is a script, whose interpreter could not open",
+        ),
+        ("--a-via=native", "it is not a 64-bit ELF program"),
+    ] {
+        let output = startup(&["ab", via, "--a", script.path(), "--", "--b", "/bin/true"]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(want), "{stderr}");
         assert!(output.stdout.is_empty());
     }
-    if is_root() {
-        let words: Vec<&str> = words.split(' ').skip(1).collect();
-        let (execs, results) = rows(&stdout(&startup(&words)));
-        assert!(
-            execs
-                .iter()
-                .chain(&results)
-                .all(|row| row["cache"] == "cold")
-        );
-        assert_eq!(execs.len(), 4);
+}
+
+/// vm.memfd_noexec belongs to a PID namespace, so one can be had in which it is 2.
+#[test]
+fn a_kernel_that_runs_no_memory_is_named() {
+    const SCRIPT: &str = r#"
+        echo 2 > /proc/sys/vm/memfd_noexec || exit 77
+        "$0" startup ab -q --rounds=1 --a-via=memfd --a "$0" --version -- --b /bin/true
+    "#;
+    if !is_root() {
+        eprintln!("skipped: only root can make a PID namespace");
+        return;
     }
+    let output = Command::new("unshare")
+        .args([
+            "--pid",
+            "--fork",
+            "--mount-proc",
+            "sh",
+            "-c",
+            SCRIPT,
+            BINARY,
+        ])
+        .output()
+        .unwrap();
+    if output.status.code() == Some(77) {
+        eprintln!("skipped: Linux before 6.3 has no vm.memfd_noexec");
+        return;
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("from a file in memory: EACCES: vm.memfd_noexec is 2"),
+        "{stderr}"
+    );
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn the_control_of_a_slope_names_no_loader() {
+    let arms = ["1=/bin/true", "2=/bin/true", "3=/bin/true", "4=/bin/true"];
+    let output = startup(&[&["slope"], &arms[..], &["static=/bin/true"]].concat());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("it names a dynamic loader (PT_INTERP)"),
+        "{stderr}"
+    );
+    assert!(output.stdout.is_empty());
 }
 
 /// The tool by the name that scripts/binfmt-experiment gives a copy ends at once, whatever

@@ -156,7 +156,7 @@ const COLD: OptionSpec<Options> = OptionSpec {
         value: "",
         default: "",
         allowed: "no value",
-        help: "drop the page cache of the whole machine before each exec (root)",
+        help: "drop the page cache of the whole machine before each exec (root); refuses\n                        programs of which something stays in memory",
     },
     set: |options, _| {
         options.cold = true;
@@ -268,7 +268,8 @@ pub const SLOPE: CommandSpec<Options> = CommandSpec {
     about: "Starts every program once a round, in a balanced shuffled order, as `startup ab`\n\
             does, and draws a straight line through the medians over N, the number of shared\n\
             objects: what one object takes, and what is left at N = 0. Needs at least four\n\
-            different N and a statically linked control. The programs get no arguments.\n\
+            different N, which are taken as given, and a control without dynamic loader. The\n\
+            programs get no arguments. Of k programs 2k rounds are a balanced block.\n\
             One CSV row an exec goes to stdout; a second stream holds the line: intercept,\n\
             slope, R2, and for each program how far its median lies above it.\n",
     operand: None,

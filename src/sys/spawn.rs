@@ -10,9 +10,10 @@
 use super::arch::{clone_and_call, nr, syscall6};
 use super::process::{Ending, Usage};
 use super::signal;
-use super::system::file_in_memory;
+use super::system::program_in_memory;
 use super::table::Table;
 use super::{Clock, Errno, Region, check};
+use crate::text::Text;
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
 use heapless::Vec;
@@ -37,6 +38,9 @@ pub enum Source {
     Path,
     /// A file in memory that is made before each exec, of so many bytes of these.
     Memory(Region, usize),
+    /// The same, executed by its name below /proc: TOMOYO looks for /dev/fd/N otherwise,
+    /// which a bare /dev lacks (security/tomoyo/domain.c, `tomoyo_find_next_domain`).
+    NamedMemory(Region, usize),
     /// This program itself, with the file as descriptor [`HANDED`].
     Loader(OwnedFd),
 }
@@ -61,6 +65,19 @@ impl Program {
             arguments.push(pointer).map_err(|_| Errno::TOOBIG)?;
         }
         Ok(Self { arguments, source })
+    }
+}
+
+impl Program {
+    /// Makes a program from memory one that is executed by its name; whether it was none.
+    pub fn name_memory(&mut self) -> bool {
+        let source = core::mem::replace(&mut self.source, Source::Path);
+        let (source, is_new) = match source {
+            Source::Memory(bytes, len) => (Source::NamedMemory(bytes, len), true),
+            other => (other, false),
+        };
+        self.source = source;
+        is_new
     }
 }
 
@@ -117,11 +134,20 @@ pub fn exec(
     let held = signal::hold()?;
     let start = clock.now_ns();
     let image = match &mut program.source {
-        Source::Memory(bytes, len) => Some(in_memory(&bytes.bytes_mut()[..*len])?),
+        Source::Memory(bytes, len) | Source::NamedMemory(bytes, len) => {
+            Some(in_memory(&bytes.bytes_mut()[..*len])?)
+        }
         Source::Path | Source::Loader(_) => None,
     };
+    let mut name = Text::new();
     if let (Some(file), Some(last)) = (&image, calls.last_mut()) {
-        last[1] = number(file);
+        let number = number(file);
+        name.add("/proc/self/fd/").number(number as u64).add("\0");
+        let name = name.read().map_err(|_| Errno::NAMETOOLONG)?;
+        last[1] = match program.source {
+            Source::NamedMemory(..) => name.as_ptr() as usize,
+            _ => number,
+        };
     }
     let cloned = Running::clone(&calls);
     let executed = clock.now_ns();
@@ -152,7 +178,7 @@ pub fn exec(
 
 /// A file in memory with these bytes.
 fn in_memory(mut bytes: &[u8]) -> Result<OwnedFd, Errno> {
-    let file = file_in_memory()?;
+    let file = program_in_memory(c"held")?;
     while !bytes.is_empty() {
         let written = retry_on_intr(|| write(&file, bytes))?;
         bytes = bytes.get(written..).ok_or(Errno::IO)?;
@@ -210,7 +236,8 @@ fn calls(program: &mut Program, null: &OwnedFd) -> Calls {
     // There is room for both.
     let _ = match &program.source {
         Source::Path => calls.push(exec(path)),
-        // The descriptor is filled in once there is one.
+        // The name, or the descriptor, is filled in once there is one.
+        Source::NamedMemory(..) => calls.push(exec(0)),
         Source::Memory(..) => calls.push([
             nr::EXECVEAT,
             0,

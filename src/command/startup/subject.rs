@@ -6,13 +6,19 @@ use crate::emit::Sink;
 use crate::emit::stream::{Preamble, StreamError};
 use crate::error::Error;
 use crate::fixture::copied;
+use crate::fixture::elf::{Elf, HEAD_BYTES};
 use crate::sys::file::{Identity, identity, open_any, read_at, regular_bytes};
+use crate::sys::resident::resident_pages;
 use crate::sys::spawn::{self, Program, Source};
 use crate::sys::{Errno, Region};
 use crate::text::Text;
 use core::ffi::CStr;
 use heapless::Vec;
 use rustix::fd::{AsFd, OwnedFd};
+
+/// Run by this program's own loader.
+pub(super) const NATIVE: &str = "native";
+const MEMFD: &str = "memfd";
 
 /// The arms in the order of the first round, before it is shuffled.
 pub(super) type Subjects = Vec<Subject, ARMS_MAX>;
@@ -119,6 +125,12 @@ impl Subject {
         };
         let words = &mut (arm.first..arm.end).map(|index| word(arm, index, argument));
         let identity = identity(path).map_err(refused)?;
+        if via != Via::Execve {
+            check_copied(path, via)?;
+        }
+        if arm.side == Side::Static {
+            check_static(path)?;
+        }
         let (dispatch, source) = reach(path, via).map_err(refused)?;
         let own = copied::own_words(spawn::HANDED);
         let first = match via {
@@ -143,7 +155,69 @@ impl Subject {
     }
 }
 
+/// Whether a program that is to be copied can be read, and is what can be copied.
+fn check_copied(path: &'static CStr, via: Via) -> Result<(), Error> {
+    let name = path.to_str().unwrap_or("?");
+    let (file, _) = open_regular(path)
+        .map_err(|errno| Error::Subject(name, "copy (it must be a file, and readable)", errno))?;
+    let mut head = [0; 2];
+    read_at(file.as_fd(), &mut head, 0)
+        .map_err(|errno| Error::Subject(name, "read the program", errno))?;
+    match via {
+        Via::Memfd if head == *b"#!" => Err(Error::Unsuited(
+            name,
+            "it is a script, whose interpreter could not open a file in memory: name the \
+             interpreter",
+        )),
+        Via::Native => elf(path).map(|_| ()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the control needs no dynamic loader: whether it names none (PT_INTERP, elf(5)).
+fn check_static(path: &'static CStr) -> Result<(), Error> {
+    match elf(path)?.interpreter {
+        None => Ok(()),
+        Some(_) => Err(Error::Unsuited(
+            path.to_str().unwrap_or("?"),
+            "static= takes the control, and it names a dynamic loader (PT_INTERP): link it \
+             with -static",
+        )),
+    }
+}
+
+fn elf(path: &'static CStr) -> Result<Elf, Error> {
+    let name = path.to_str().unwrap_or("?");
+    let mut head = [0; HEAD_BYTES];
+    let len = open_regular(path)
+        .and_then(|(file, _)| read_at(file.as_fd(), &mut head, 0))
+        .map_err(|errno| Error::Subject(name, "read the program", errno))?;
+    Elf::parse(&head[..len]).map_err(|error| Error::Unsuited(name, error.words()))
+}
+
 impl Subject {
+    /// What is to be said if the kernel refuses it.
+    pub(super) fn cannot_run(&self, errno: Errno) -> Error {
+        match self.via {
+            Via::Memfd => Error::CannotRunFromMemory(self.path.to_bytes(), errno),
+            Via::Execve | Via::Native => Error::CannotRun(self.path.to_bytes(), errno),
+        }
+    }
+
+    /// Whether nothing of its file is in the page cache.
+    pub(super) fn check_uncached(&self, page_bytes: usize) -> Result<(), Error> {
+        let name = self.path.to_str().unwrap_or("?");
+        let asked = open_regular(self.path).and_then(|(file, bytes)| {
+            let held = resident_pages(file.as_fd(), bytes, page_bytes)?;
+            Ok((held, bytes.div_ceil(page_bytes as u64)))
+        });
+        match asked {
+            Ok((0, _)) => Ok(()),
+            Ok((held, of)) => Err(Error::StaysCached(self.path.to_bytes(), held, of)),
+            Err(errno) => Err(Error::Subject(name, "tell what is in memory of", errno)),
+        }
+    }
+
     /// Whether its file, and what takes it, are still what they were at the start.
     pub(super) fn check_unchanged(&self) -> Result<(), Error> {
         let changed = |what| Error::Changed(self.path.to_bytes(), what);
@@ -179,9 +253,9 @@ fn reach(path: &CStr, via: Via) -> Result<(&'static str, Source), Errno> {
         Via::Execve => (handler::of(path)?, Source::Path),
         Via::Memfd => {
             let (bytes, len) = contents(path)?;
-            ("memfd", Source::Memory(bytes, len))
+            (MEMFD, Source::Memory(bytes, len))
         }
-        Via::Native => ("native", Source::Loader(open_regular(path)?.0)),
+        Via::Native => (NATIVE, Source::Loader(open_regular(path)?.0)),
     })
 }
 

@@ -35,6 +35,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const SWAPOFF: usize = 225;
     pub(in crate::sys) const MPROTECT: usize = 226;
     pub(in crate::sys) const MLOCK: usize = 228;
+    pub(in crate::sys) const MINCORE: usize = 232;
     pub(in crate::sys) const MADVISE: usize = 233;
     pub(in crate::sys) const WAIT4: usize = 260;
     pub(in crate::sys) const PROCESS_VM_READV: usize = 270;

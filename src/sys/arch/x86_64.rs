@@ -15,6 +15,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const IOCTL: usize = 16;
     pub(in crate::sys) const PREAD64: usize = 17;
     pub(in crate::sys) const MREMAP: usize = 25;
+    pub(in crate::sys) const MINCORE: usize = 27;
     pub(in crate::sys) const MADVISE: usize = 28;
     pub(in crate::sys) const CLONE: usize = 56;
     pub(in crate::sys) const EXECVE: usize = 59;
