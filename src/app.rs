@@ -160,7 +160,7 @@ fn run(start: &Start<'_>) -> Result<(), Error> {
         }
         Request::Run(Topic::Selftest) => command::selftest::run(&start.auxv),
         Request::Run(Topic::Env) => command::env::run(&asked.env, &asked.effective, &start.auxv),
-        Request::Run(Topic::Program) | Request::Version => print_version(),
+        Request::Run(Topic::Program | Topic::Startup) | Request::Version => print_version(),
     }
 }
 

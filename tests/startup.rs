@@ -277,10 +277,14 @@ fn what_cannot_be_run_is_said_before_anything_is_written() {
 
 #[test]
 fn senseless_words_are_usage_errors() {
-    let cases: [(&[&str], &str); 12] = [
+    let cases: [(&[&str], &str); 13] = [
         (&[], "no mode given: must be ab or slope"),
         (&["fast"], "mode 'fast': must be ab or slope"),
         (&["ab"], "no --a CMD given"),
+        (
+            &["ab", "--a", "x", "--b", "y", "--", "--rounds", "9"],
+            "a --b before the -- that ends A's words is one of these",
+        ),
         (&["ab", "--a", "/bin/true"], "no --b CMD given"),
         (
             &["ab", "--a", "--", "--b", "/bin/true"],

@@ -20,6 +20,7 @@ pub(super) fn print(topic: Topic, out: Output) -> Result<(), Errno> {
         Topic::Memmap => command(&memmap::SPEC, topic, out),
         Topic::Probe => command(&probe::SPEC, topic, out),
         Topic::Selftest => command(&selftest::SPEC, topic, out),
+        Topic::Startup => startup(out),
         Topic::StartupAb => command(&startup::AB, topic, out),
         Topic::StartupSlope => command(&startup::SLOPE, topic, out),
         Topic::Sharing => command(&sharing::SPEC, topic, out),
@@ -44,6 +45,24 @@ fn program(out: Output) -> Result<(), Errno> {
           `cowitness <command> --help` shows a command's options and examples.\n\
           exit status: 0 done; 1 runtime error; 2 usage; 3 not valid or not possible here;\n\
           4 a check of selftest failed\n",
+    )
+}
+
+/// Of a command with two modes: what each is for.
+fn startup(out: Output) -> Result<(), Errno> {
+    line(out, &["startup: what starting a program takes\n"])?;
+    line(out, &[usage_line(Topic::Startup)])?;
+    out.write_all(b"\nmodes:\n")?;
+    let modes = [
+        (startup::AB.name, startup::AB.purpose),
+        (startup::SLOPE.name, startup::SLOPE.purpose),
+    ];
+    for (name, purpose) in modes {
+        two_columns(out, &[name], &[purpose])?;
+    }
+    out.write_all(
+        b"\n`cowitness startup ab --help` and `cowitness startup slope --help` show the options and\n\
+          examples of each.\n",
     )
 }
 

@@ -218,6 +218,10 @@ fn via(word: Word) -> Result<Via, Refused> {
     }
 }
 
+/// The usage line of both modes.
+pub const USAGE: &str = "usage: cowitness startup ab [options] --a CMD... -- --b CMD...\n\
+    \x20      cowitness startup slope [options] N=PATH... static=PATH";
+
 /// `startup ab`.
 pub const AB: CommandSpec<Options> = CommandSpec {
     topic: Topic::StartupAb,
@@ -290,16 +294,16 @@ pub(super) fn parse(
     let spec = match word(2) {
         Some(b"ab") => &AB,
         Some(b"slope") => &SLOPE,
-        Some(b"-h" | b"--help") => return Ok(Request::Help(Topic::StartupAb)),
+        Some(b"-h" | b"--help") => return Ok(Request::Help(Topic::Startup)),
         Some(other) => {
             return Err(fail(
-                Topic::StartupAb,
+                Topic::Startup,
                 other,
                 "mode",
                 Problem::BadValue(MODES),
             ));
         }
-        None => return Err(missing(Topic::StartupAb, b"mode", MODES)),
+        None => return Err(missing(Topic::Startup, b"mode", MODES)),
     };
     let arms = find_arms(spec, word)?;
     let covered = |index: &usize| {
@@ -425,10 +429,14 @@ fn check(topic: Topic, arms: &[Arm]) -> Result<(), UsageError> {
     let objects = arms
         .iter()
         .filter(|arm| matches!(arm.side, Side::Objects(_)));
-    const COMMAND: &str = "a path and the words behind it, up to --";
+    // The trap: `--a x --b y -- --rounds 9` gives A the words of B.
+    const A: &str = "a path and the words behind it, up to --; an --a before the -- that ends \
+                     B's words is one of these";
+    const B: &str = "a path and the words behind it, up to --; a --b before the -- that ends \
+                     A's words is one of these";
     match topic {
-        Topic::StartupAb if !has(Side::A) => Err(missing(topic, b"--a CMD", COMMAND)),
-        Topic::StartupAb if !has(Side::B) => Err(missing(topic, b"--b CMD", COMMAND)),
+        Topic::StartupAb if !has(Side::A) => Err(missing(topic, b"--a CMD", A)),
+        Topic::StartupAb if !has(Side::B) => Err(missing(topic, b"--b CMD", B)),
         Topic::StartupSlope if objects.count() < OBJECTS_MIN => Err(missing(
             topic,
             b"fourth N=PATH",
