@@ -276,6 +276,29 @@ fn a_program_is_reached_in_three_ways() {
     }
 }
 
+/// Six programs: twelve rounds a block, so 204 and not 200.
+#[test]
+fn a_slope_takes_whole_blocks() {
+    let arms = [
+        "1=/bin/true",
+        "2=/bin/true",
+        "3=/bin/true",
+        "4=/bin/true",
+        "5=/bin/true",
+    ];
+    let control = format!("static={BINARY}");
+    let words = [&["slope", "-q", "--allow-failure"], &arms[..], &[&control]].concat();
+    let (execs, results) = rows(&stdout(&startup(&words)));
+    assert_eq!(execs.len(), 6 * 204);
+    let mut places = BTreeMap::new();
+    for row in &execs {
+        *places.entry((&row["arm"], &row["position"])).or_insert(0) += 1;
+    }
+    assert_eq!(places.len(), 36);
+    assert!(places.values().all(|&count| count == 34), "{places:?}");
+    assert!(results.iter().all(|row| row["samples"] == "204"));
+}
+
 /// The medians of a slope, and the least squares through them, from the rows.
 #[test]
 fn the_line_is_that_of_the_medians() {

@@ -104,6 +104,25 @@ const ROUNDS: OptionSpec<Options> = OptionSpec {
     },
 };
 
+/// Rounds of a slope if none are given, but for what is missing to whole blocks.
+const ROUNDS_LEAST: u64 = 200;
+
+const ROUNDS_OF_SLOPE: OptionSpec<Options> = OptionSpec {
+    word: OptionWord {
+        default: "balanced",
+        allowed: "1 to 100000, or balanced",
+        ..ROUNDS.word
+    },
+    set: |options, word| {
+        // Told by `parse`, which knows how many programs there are.
+        options.rounds = match word {
+            b"balanced" => 0,
+            word => value::number(word, 1, 100_000)?,
+        };
+        Ok(())
+    },
+};
+
 const WARMUP: OptionSpec<Options> = OptionSpec {
     word: OptionWord {
         name: "--warmup",
@@ -273,11 +292,12 @@ pub const SLOPE: CommandSpec<Options> = CommandSpec {
             does, and draws a straight line through the medians over N, the number of shared\n\
             objects: what one object takes, and what is left at N = 0. Needs at least four\n\
             different N, which are taken as given, and a control without dynamic loader. The\n\
-            programs get no arguments. Of k programs 2k rounds are a balanced block.\n\
+            programs get no arguments. Of k programs 2k rounds are a balanced block;\n\
+            `balanced` takes whole ones, at least 200 rounds.\n\
             One CSV row an exec goes to stdout; a second stream holds the line: intercept,\n\
             slope, R2, and for each program how far its median lies above it.\n",
     operand: None,
-    options: &[ROUNDS, WARMUP, TIMEOUT, CPU, COLD, ALLOW_FAILURE],
+    options: &[ROUNDS_OF_SLOPE, WARMUP, TIMEOUT, CPU, COLD, ALLOW_FAILURE],
     examples: &[(
         "cowitness startup slope 1=./n1 2=./n2 4=./n4 8=./n8 static=./s > slope.csv",
         "what does one more shared object take?",
@@ -314,6 +334,10 @@ pub(super) fn parse(
     let request = options(spec, &mut rest, asked, effective)?;
     if matches!(request, Request::Run(_)) {
         check(spec.topic, &arms)?;
+    }
+    if asked.rounds == 0 {
+        let block = 2 * arms.len().max(1) as u64;
+        asked.rounds = ROUNDS_LEAST.next_multiple_of(block);
     }
     asked.arms = arms;
     Ok(request)
