@@ -55,6 +55,10 @@ class Families(unittest.TestCase):
 
 
 class Hosts(unittest.TestCase):
+    def test_a_folder_that_cannot_be_made_is_said(self):
+        done = n_family("/proc/family")
+        self.assertEqual((done.returncode, done.stderr), (1, "n-family: error: /proc/family: No such file or directory\n"))
+
     def test_a_missing_compiler_is_said_with_what_to_install(self):
         done = n_family("--self-check", "--cc", "no-such-compiler")
         self.assertEqual((done.returncode, done.stdout), (77, ""))
