@@ -11,12 +11,11 @@ use core::ffi::CStr;
 use rustix::mm::Advice;
 
 /// Kinds of allocation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// A frame of the main thread's stack.
     Stack,
     /// What malloc does with a large request.
-    #[default]
     Heap,
     /// An anonymous private mapping.
     MmapAnon,

@@ -3,7 +3,7 @@
 use super::lines::put;
 use crate::emit::stream::StreamError;
 use crate::error::Error;
-use crate::sys::stdio::Output;
+use crate::sys::stdio::{Output, stderr};
 use crate::sys::{Errno, errno};
 use crate::text::Text;
 
@@ -22,6 +22,10 @@ pub(super) enum Problem<'p> {
     Refused(&'static str, Errno),
     /// MiB needed and available.
     NoMemory(u64, u64),
+    /// The walk file is still there.
+    Left(&'p [u8], Errno),
+    /// Something that the counts rely on failed: what, and the errno.
+    Spoilt(&'static str, Errno),
     /// What ends other commands, too.
     Other(Error),
 }
@@ -64,6 +68,11 @@ impl Problem<'_> {
                 rest.add(remedy.map_or("", |(_, remedy)| remedy));
                 file
             }
+            Self::Left(file, errno) => {
+                rest.add(": ").add(errno::name_or_unknown(errno));
+                rest.add(": the walk file cannot be removed; remove it");
+                file
+            }
             _ => {
                 self.describe(&mut rest);
                 b""
@@ -102,8 +111,13 @@ impl Problem<'_> {
                 line.add(errno::name_or_unknown(errno));
                 line.add(": see ulimit -v, ulimit -d and vm.overcommit_memory, or lower --mb");
             }
+            Self::Spoilt(doing, errno) => {
+                line.add("cannot ").add(doing).add(": ");
+                line.add(errno::name_or_unknown(errno));
+                line.add(": denied here (seccomp), or memory is locked; the count would be wrong");
+            }
             Self::Other(error) => error.describe(line),
-            Self::File(..) | Self::Kernel(..) => {}
+            Self::File(..) | Self::Kernel(..) | Self::Left(..) => {}
         }
     }
 
@@ -113,10 +127,23 @@ impl Problem<'_> {
             Self::Kernel(_, errno)
             | Self::Advice(_, errno)
             | Self::Refused(_, errno)
+            | Self::Left(_, errno)
+            | Self::Spoilt(_, errno)
             | Self::Other(Error::Kernel(_, errno) | Error::Output(errno)) => Some(errno),
             _ => None,
         }
     }
+}
+
+/// The first of two that went wrong; the other is said at once.
+pub(super) fn both<'p>(
+    first: Result<(), Problem<'p>>,
+    second: Result<(), Problem<'p>>,
+) -> Result<(), Problem<'p>> {
+    if let (Err(_), Err(problem)) = (&first, &second) {
+        problem.say(stderr());
+    }
+    first.and(second)
 }
 
 impl From<Error> for Problem<'_> {

@@ -3,13 +3,14 @@
 
 use super::super::room::available_bytes;
 use super::path::Path;
-use super::problem::Problem;
+use super::problem::{Problem, both};
 use crate::cli::memmap::{Mode, Options};
 use crate::error::Error;
 use crate::sys::doomed::Doomed;
 use crate::sys::file::{open_any, regular_bytes};
 use crate::sys::promise::{Promise, STACK_MIB_MAX, can_grow};
 use crate::sys::{Errno, Region};
+use core::ffi::CStr;
 use core::ops::Range;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{Resource, getrlimit};
@@ -43,11 +44,11 @@ impl<'p> Subject<'p> {
     /// Looks that there is room, opens or writes the file.
     #[inline(never)]
     pub(super) fn prepare(
+        mode: Mode,
         options: &Options,
         path: &'p Path,
         page_bytes: usize,
     ) -> Result<Self, Problem<'p>> {
-        let mode = options.mode.unwrap_or_default();
         let asked = (options.mb as usize) << 20;
         let refused = |errno| Problem::Kernel(path.bytes(), errno);
         let (bytes, file) = match mode {
@@ -69,6 +70,14 @@ impl<'p> Subject<'p> {
         };
         subject.check_room()?;
         Ok(subject)
+    }
+
+    /// Removes the walk file, if there is one.
+    pub(super) fn finish(self) -> Result<(), Problem<'p>> {
+        match self.file {
+            File::Made(file) => removed(file, self.path),
+            File::None | File::Given(_) => Ok(()),
+        }
     }
 
     fn check_room(&self) -> Result<(), Problem<'p>> {
@@ -116,11 +125,19 @@ impl<'p> Subject<'p> {
         self.promised(self.allocated_bytes())
     }
 
-    /// The same as far as code is concerned, one page of it; a stack has its own code.
+    /// The same as far as code is concerned, one page of it; a stack has its own code. Instead
+    /// of the file it is this program's, which is in memory anyway: of a cold file the first
+    /// fault, and what the kernel reads ahead with it, belong to the measurement.
     pub(super) fn rehearsal(&self) -> Result<Promise, Problem<'p>> {
+        const OWN: &CStr = c"/proc/self/exe";
+        let refused = |errno| Problem::Kernel(OWN.to_bytes(), errno);
         match self.mode {
-            Mode::Stack => self.mapped(self.page_bytes),
-            _ => self.promised(self.page_bytes.min(self.bytes)),
+            Mode::Stack | Mode::MmapAnon => self.mapped(self.page_bytes),
+            Mode::Heap => self.promised(self.page_bytes),
+            Mode::MmapFile | Mode::FaultWalk => {
+                let own = open_any(OWN).map_err(refused)?;
+                Promise::file(own.as_fd(), self.page_bytes, self.page_bytes).map_err(refused)
+            }
         }
     }
 
@@ -181,14 +198,24 @@ fn file_bytes<'p>(file: &OwnedFd, path: &'p Path) -> Result<usize, Problem<'p>> 
 
 /// The walk file, with bytes that no file system can leave out.
 fn written(path: &Path, bytes: usize) -> Result<Doomed, Problem<'_>> {
-    let refused = |errno| Problem::Kernel(path.bytes(), errno);
     let mut chunk =
         Region::new(CHUNK_BYTES).map_err(Error::kernel("map memory for a chunk of the file"))?;
+    let refused = |errno| Problem::Kernel(path.bytes(), errno);
     let mut file = Doomed::create(path.as_c_str()).map_err(refused)?;
-    for start in (0..bytes).step_by(CHUNK_BYTES) {
+    let filled = (0..bytes).step_by(CHUNK_BYTES).try_for_each(|start| {
         let words = chunk.words_mut().iter_mut().zip(start as u64..);
         words.for_each(|(word, number)| *word = number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        file.append(chunk.bytes_mut()).map_err(refused)?;
+        file.append(chunk.bytes_mut())
+    });
+    if let Err(errno) = filled {
+        both(Err(refused(errno)), removed(file, path))?;
+        return Err(refused(errno));
     }
     Ok(file)
+}
+
+/// Removes the walk file.
+fn removed<'p>(file: Doomed, path: &'p Path) -> Result<(), Problem<'p>> {
+    file.remove()
+        .map_err(|errno| Problem::Left(path.bytes(), errno))
 }

@@ -79,6 +79,32 @@ pub(in crate::sys) unsafe fn syscall6(
     result
 }
 
+/// madvise(2) MADV_DONTNEED for the `bytes` below the page that the stack pointer is in.
+///
+/// # Safety
+/// Nothing but the stack lies there; `page_bytes` is a page's size, `bytes` a multiple of it.
+#[inline(always)]
+pub(in crate::sys) unsafe fn discard_below_stack(bytes: usize, page_bytes: usize) -> isize {
+    const MADV_DONTNEED: usize = 4;
+    let result: isize;
+    // SAFETY: SYSCALL; without `nostack` nothing of the caller's lies below the stack
+    // pointer, so no frame loses anything.
+    unsafe {
+        asm!(
+            "mov {at}, sp",      // `and` does not take sp
+            "and x0, x0, {at}",  // the start of the page that the stack pointer is in
+            "sub x0, x0, x1",    // from so far below
+            "svc 0",             // madvise
+            at = out(reg) _,
+            in("x8") nr::MADVISE,
+            inlateout("x0") !(page_bytes - 1) => result,
+            in("x1") bytes,
+            in("x2") MADV_DONTNEED,
+        );
+    }
+    result
+}
+
 /// One clone(2), whose child does the system calls of a table.
 ///
 /// # Safety
