@@ -115,11 +115,17 @@ pub enum Removal {
 /// # Errors
 /// As unlink(2).
 pub fn remove() -> Result<Removal, Errno> {
-    if !ARMED.swap(false, Ordering::AcqRel) {
+    if !ARMED.load(Ordering::Acquire) {
         return Ok(Removal::Done);
     }
-    // SAFETY: `create` has put a C string there, and writes no other unless `ARMED` was
-    // false, and then no handler comes here.
+    // Armed until it is done: a signal meanwhile does the same.
+    let removal = remove_armed();
+    ARMED.store(false, Ordering::Release);
+    removal
+}
+
+fn remove_armed() -> Result<Removal, Errno> {
+    // SAFETY: armed, so `create` has put a C string there, and writes no other.
     let path = unsafe { CStr::from_ptr(PATH.0.get().cast()) };
     let found = match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(Removal::NotThere),

@@ -139,7 +139,8 @@ impl Promise {
             if range.is_empty() {
                 range = stack::grow(mib << 20, self.page_bytes)?;
             }
-            range.start = range.start.next_multiple_of(self.page_bytes);
+            // Below the frame lies nothing else.
+            range.start &= !(self.page_bytes - 1);
             range = stack::dead_part(range, self.page_bytes);
         }
         let (at, len) = (range.start, range.len());

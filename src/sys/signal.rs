@@ -76,7 +76,8 @@ extern "C" fn stop(signal: i32) {
         let _ = kill_process_group(leader, Signal::KILL);
     }
     let mut line = Text::new();
-    line.add("\ncowitness: error: stopped by signal ");
+    let name = str::from_utf8(NAME.get(b"cowitness")).unwrap_or_default();
+    line.add("\n").add(name).add(": error: stopped by signal ");
     line.signed(signal.into());
     if removed.is_err() {
         line.add("; a file of its own could not be removed");
@@ -106,16 +107,44 @@ fn end_on(signal: usize) -> Result<(), Errno> {
     }
 }
 
+/// A static text that a handler says: where it is, how long.
+struct Words([AtomicUsize; 2]);
+
+impl Words {
+    const fn new() -> Self {
+        Self([AtomicUsize::new(0), AtomicUsize::new(0)])
+    }
+
+    fn set(&self, text: &'static str) {
+        self.0[1].store(0, Ordering::Release);
+        self.0[0].store(text.as_ptr().expose_provenance(), Ordering::Release);
+        self.0[1].store(text.len(), Ordering::Release);
+    }
+
+    /// `otherwise` if nothing was set.
+    fn get(&self, otherwise: &'static [u8]) -> &'static [u8] {
+        let [at, len] = [0, 1].map(|which: usize| self.0[which].load(Ordering::Acquire));
+        if len == 0 {
+            return otherwise;
+        }
+        // SAFETY: `set` has put the parts of a static text there, the length last.
+        unsafe { core::slice::from_raw_parts(with_exposed_provenance(at), len) }
+    }
+}
+
 /// What [`on_bus_error`] was given.
-static BUS_ERROR: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+static BUS_ERROR: Words = Words::new();
+/// What [`speak_as`] was given.
+static NAME: Words = Words::new();
+
+/// From now on this is the name with which the line about a signal begins.
+pub fn speak_as(name: &'static str) {
+    NAME.set(name);
+}
 
 extern "C" fn unreadable(_signal: i32) {
     let _ = doomed::remove();
-    let [at, len] = [0, 1].map(|which: usize| BUS_ERROR[which].load(Ordering::Relaxed));
-    // SAFETY: `on_bus_error` has put the parts of a static text there before this handler was
-    // installed.
-    let line = unsafe { core::slice::from_raw_parts(with_exposed_provenance(at), len) };
-    let _ = stdio::stderr().write_all(line);
+    let _ = stdio::stderr().write_all(BUS_ERROR.get(b""));
     exit(1)
 }
 
@@ -125,8 +154,7 @@ extern "C" fn unreadable(_signal: i32) {
 /// # Errors
 /// As [`install`].
 pub fn on_bus_error(line: &'static str) -> Result<(), Errno> {
-    BUS_ERROR[0].store(line.as_ptr().expose_provenance(), Ordering::Relaxed);
-    BUS_ERROR[1].store(line.len(), Ordering::Relaxed);
+    BUS_ERROR.set(line);
     set(SIGBUS, unreadable as *const () as usize)
 }
 

@@ -62,12 +62,16 @@ pub(super) fn grow(bytes: usize, page_bytes: usize) -> Result<Range<usize>, Errn
 /// as it is.
 ///
 /// # Errors
-/// `EFAULT` if it cannot; as fork.
+/// `EFAULT` if it cannot; as fork; `EPERM` if a filter denies getrusage(2), by which it tries.
 pub fn can_grow(bytes: usize, page_bytes: usize) -> Result<(), Errno> {
     match fork()? {
-        Side::Child => exit(i32::from(grow(bytes, page_bytes).is_err())),
+        Side::Child => exit(match grow(bytes, page_bytes) {
+            Ok(_) => 0,
+            Err(errno) => errno.raw_os_error(),
+        }),
         Side::Parent(child) => match child.end_as_init()? {
             Ending::Exited(0) => Ok(()),
+            Ending::Exited(errno) => Err(Errno::from_raw_os_error(errno)),
             _ => Err(Errno::FAULT),
         },
     }

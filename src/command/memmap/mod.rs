@@ -32,6 +32,13 @@ use subject::Subject;
 /// # Errors
 /// Anything that goes wrong was said, as [`Error::Said`].
 pub fn run(options: &Options, effective: &Effective, start: &Start<'_>) -> Result<(), Error> {
+    signal::speak_as("memmap");
+    let ended = run_named(options, effective, start);
+    signal::speak_as("cowitness");
+    ended
+}
+
+fn run_named(options: &Options, effective: &Effective, start: &Start<'_>) -> Result<(), Error> {
     let mode = options.mode.ok_or(Error::Invalid("no --mode was given"))?;
     let path = Path::of(mode, options, start.variable);
     let attempted = match &path {

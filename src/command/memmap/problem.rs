@@ -31,7 +31,24 @@ pub(super) enum Problem<'p> {
 }
 
 /// What helps against an errno of a file.
-const REMEDIES: [(Errno, &str); 6] = [
+const REMEDIES: [(Errno, &str); 11] = [
+    (
+        Errno::ACCESS,
+        ": may not be opened or made by this user; choose another file, or set TMPDIR",
+    ),
+    (
+        Errno::ROFS,
+        ": a read-only file system; set TMPDIR to another folder",
+    ),
+    (
+        Errno::MFILE,
+        ": too many open files; close some, or raise ulimit -n",
+    ),
+    (Errno::NFILE, ": the machine has too many open files"),
+    (
+        Errno::NOMEM,
+        ": the kernel does not map so much; see ulimit -v, or take a smaller file",
+    ),
     (
         Errno::NOSPC,
         ": no room there; lower --mb, or set TMPDIR to another folder",
@@ -89,12 +106,16 @@ impl Problem<'_> {
             Self::Advice(name, errno) => {
                 line.add("cannot advise ").add(name).add(": ");
                 line.add(errno::name_or_unknown(errno));
-                line.add(": this kernel, or this kind of memory, does not take it");
+                line.add(match errno {
+                    Errno::PERM => ": denied here (seccomp)",
+                    Errno::NOMEM => ": no memory; lower --mb",
+                    _ => ": this kernel, or this kind of memory, does not take it",
+                });
             }
             Self::NoMemory(needed, available) => {
                 line.add("not enough memory: ").number(needed);
                 line.add(" MiB are needed, ").number(available);
-                line.add(" MiB are available; lower --mb");
+                line.add(" MiB are available; lower --mb, or take a smaller file");
             }
             Self::Stack(mib, limit) => {
                 line.add("the stack cannot grow by ").number(mib as u64);
@@ -109,7 +130,10 @@ impl Problem<'_> {
             Self::Refused(doing, errno) => {
                 line.add("cannot ").add(doing).add(": ");
                 line.add(errno::name_or_unknown(errno));
-                line.add(": see ulimit -v, ulimit -d and vm.overcommit_memory, or lower --mb");
+                line.add(match errno {
+                    Errno::PERM | Errno::ACCESS | Errno::NOSYS => ": denied here (seccomp)",
+                    _ => ": see ulimit -v, ulimit -d and vm.overcommit_memory, or lower --mb",
+                });
             }
             Self::Spoilt(doing, errno) => {
                 line.add("cannot ").add(doing).add(": ");

@@ -7,7 +7,7 @@ use super::problem::{Problem, both};
 use crate::cli::memmap::{Mode, Options};
 use crate::error::Error;
 use crate::sys::doomed::Doomed;
-use crate::sys::file::{open_any, regular_bytes};
+use crate::sys::file::{open_any, read_next, regular_bytes, unpaid_bytes};
 use crate::sys::promise::{Promise, STACK_MIB_MAX, can_grow};
 use crate::sys::{Errno, Region};
 use core::ffi::CStr;
@@ -81,12 +81,17 @@ impl<'p> Subject<'p> {
     }
 
     fn check_room(&self) -> Result<(), Problem<'p>> {
-        if matches!(self.mode, Mode::MmapFile | Mode::FaultWalk) {
-            return Ok(());
-        }
-        let available = available_bytes()?;
         // A page table of one page maps page_bytes / 8 pages.
-        let needed = (self.bytes + 8 * self.pages() + STACK_MARGIN_BYTES) as u64;
+        let tables = 8 * self.pages() as u64;
+        let needed = match &self.file {
+            File::None => (self.bytes + STACK_MARGIN_BYTES) as u64 + tables,
+            File::Given(file) => {
+                let unpaid = unpaid_bytes(file.as_fd());
+                unpaid.map_err(|errno| Problem::Kernel(self.path.bytes(), errno))? + tables
+            }
+            File::Made(_) => tables,
+        };
+        let available = available_bytes()?;
         if needed > available {
             return Err(Problem::NoMemory(needed.div_ceil(1 << 20), available >> 20));
         }
@@ -102,7 +107,11 @@ impl<'p> Subject<'p> {
                     limit.map(|bytes| bytes >> 10),
                 ))
             }
-            Err(errno) => Err(Error::Kernel("fork", errno).into()),
+            Err(errno) => Err(Error::Kernel(
+                "try in a child how far the stack grows (fork, getrusage)",
+                errno,
+            )
+            .into()),
         }
     }
 
@@ -191,9 +200,19 @@ fn file_bytes<'p>(file: &OwnedFd, path: &'p Path) -> Result<usize, Problem<'p>> 
     let bytes = regular_bytes(file.as_fd());
     match bytes.map_err(|errno| Problem::Kernel(path.bytes(), errno))? {
         None => Err(Problem::File(path.bytes(), "not a regular file")),
+        // A file of /proc says so and yet can be read.
+        Some(0) if has_no_size(file) => Err(Problem::File(
+            path.bytes(),
+            "a file without a size, of a kernel's file system; it cannot be mapped",
+        )),
         Some(0) => Err(Problem::File(path.bytes(), "file is empty")),
         Some(bytes) => Ok(bytes as usize),
     }
+}
+
+/// Whether a file that says it has no bytes has some. read(2).
+fn has_no_size(file: &OwnedFd) -> bool {
+    read_next(file.as_fd(), &mut [0]).is_ok_and(|taken| taken > 0)
 }
 
 /// The walk file, with bytes that no file system can leave out.

@@ -6,7 +6,6 @@ use core::arch::{asm, global_asm};
 pub(in crate::sys) mod nr {
     pub(in crate::sys) const DUP3: usize = 24;
     pub(in crate::sys) const IOCTL: usize = 29;
-    pub(in crate::sys) const UNLINKAT: usize = 35;
     pub(in crate::sys) const OPENAT: usize = 56;
     pub(in crate::sys) const LSEEK: usize = 62;
     pub(in crate::sys) const READ: usize = 63;
