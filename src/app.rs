@@ -12,6 +12,7 @@ use crate::text::{Full, Text};
 use crate::{TARGET, VERSION};
 use core::ffi::CStr;
 use core::panic::Location;
+use rustix::process::{Resource, getrlimit};
 
 /// What the entry code found on the initial stack.
 pub struct Start<'s> {
@@ -67,6 +68,7 @@ fn run_as_memmap(start: &Start<'_>) -> i32 {
         1 => Some(c"memmap"),
         _ => (start.argument)(index - 1),
     };
+    signal::speak_as("memmap");
     match status(prepare()) {
         0 => status(run(&start.with(&argument))),
         status => status,
@@ -85,9 +87,7 @@ fn is_interpreter(start: &Start<'_>) -> bool {
 #[must_use]
 pub fn run_commands(start: &Start<'_>) -> i32 {
     let parsed = |start: &Start<'_>| {
-        cli::parse(start.argument, &mut Asked::default())
-            .map(|_| ())
-            .map_err(Error::from)
+        apart(|| Ok(cli::parse(start.argument, &mut Asked::default()).map(|_| ())?))
     };
     match status(prepare()) {
         0 => match each_command(start, &parsed) {
@@ -124,7 +124,19 @@ fn status(result: Result<(), Error>) -> i32 {
     }
 }
 
+/// What the largest command takes of the stack, and as much again for the words and variables
+/// that the kernel puts there.
+const STACK_KIB: u64 = 768;
+
+/// What must hold before a command runs. Without room for its frames it would end in SIGSEGV.
+#[inline(never)]
 fn prepare() -> Result<(), Error> {
+    match getrlimit(Resource::Stack).current {
+        Some(bytes) if bytes < STACK_KIB << 10 => {
+            return Err(Error::SmallStack(bytes >> 10, STACK_KIB));
+        }
+        _ => {}
+    }
     stdio::fill_missing().map_err(Error::kernel("open /dev/null"))?;
     signal::install().map_err(Error::kernel("install signal handlers"))
 }
@@ -134,34 +146,40 @@ fn run(start: &Start<'_>) -> Result<(), Error> {
     match cli::parse(start.argument, &mut asked)? {
         Request::Help(topic) => cli::print_help(topic, stdio::stdout()).map_err(Error::Output),
         Request::Run(Topic::Bench) => {
-            command::bench::run(&asked.bench, &asked.effective, &start.auxv)
+            apart(|| command::bench::run(&asked.bench, &asked.effective, &start.auxv))
         }
-        Request::Run(Topic::Memmap) => command::memmap::run(&asked.memmap, &asked.effective, start),
+        Request::Run(Topic::Memmap) => {
+            apart(|| command::memmap::run(&asked.memmap, &asked.effective, start))
+        }
         Request::Run(Topic::Probe) => {
-            command::probe::run(&asked.probe, &asked.effective, &start.auxv)
+            apart(|| command::probe::run(&asked.probe, &asked.effective, &start.auxv))
         }
         Request::Run(Topic::Survey) => {
-            command::survey::run(&asked.survey, &asked.effective, &start.auxv)
+            apart(|| command::survey::run(&asked.survey, &asked.effective, &start.auxv))
         }
-        Request::Run(Topic::StartupAb | Topic::StartupSlope) => command::startup::run(
-            &asked.startup,
-            &asked.effective,
-            start.argument,
-            &start.auxv,
-        ),
-        Request::Run(Topic::Sharing) => command::sharing::run(
-            &asked.sharing,
-            &asked.effective,
-            start.argument,
-            &start.auxv,
-        ),
+        Request::Run(Topic::StartupAb | Topic::StartupSlope) => apart(|| {
+            let (startup, effective) = (&asked.startup, &asked.effective);
+            command::startup::run(startup, effective, start.argument, &start.auxv)
+        }),
+        Request::Run(Topic::Sharing) => apart(|| {
+            let (sharing, effective) = (&asked.sharing, &asked.effective);
+            command::sharing::run(sharing, effective, start.argument, &start.auxv)
+        }),
         Request::Run(Topic::Audit) => {
-            command::audit::run(&asked.audit, &asked.effective, &start.auxv)
+            apart(|| command::audit::run(&asked.audit, &asked.effective, &start.auxv))
         }
-        Request::Run(Topic::Selftest) => command::selftest::run(&start.auxv),
-        Request::Run(Topic::Env) => command::env::run(&asked.env, &asked.effective, &start.auxv),
+        Request::Run(Topic::Selftest) => apart(|| command::selftest::run(&start.auxv)),
+        Request::Run(Topic::Env) => {
+            apart(|| command::env::run(&asked.env, &asked.effective, &start.auxv))
+        }
         Request::Run(Topic::Program) | Request::Version => print_version(),
     }
+}
+
+/// Runs a command in a frame of its own: in one function they would take the stack of all.
+#[inline(never)]
+fn apart(run: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    run()
 }
 
 fn print_version() -> Result<(), Error> {

@@ -76,8 +76,9 @@ extern "C" fn stop(signal: i32) {
         let _ = kill_process_group(leader, Signal::KILL);
     }
     let mut line = Text::new();
-    let name = str::from_utf8(NAME.get(b"cowitness")).unwrap_or_default();
-    line.add("\n").add(name).add(": error: stopped by signal ");
+    line.add("\n")
+        .add(name())
+        .add(": error: stopped by signal ");
     line.signed(signal.into());
     if removed.is_err() {
         line.add("; a file of its own could not be removed");
@@ -137,9 +138,15 @@ static BUS_ERROR: Words = Words::new();
 /// What [`speak_as`] was given.
 static NAME: Words = Words::new();
 
-/// From now on this is the name with which the line about a signal begins.
+/// From now on this is the name with which errors begin, that of a signal included.
 pub fn speak_as(name: &'static str) {
     NAME.set(name);
+}
+
+/// The name with which errors begin.
+#[must_use]
+pub fn name() -> &'static str {
+    str::from_utf8(NAME.get(b"cowitness")).unwrap_or_default()
 }
 
 extern "C" fn unreadable(_signal: i32) {
