@@ -124,26 +124,34 @@ fn status(result: Result<(), Error>) -> i32 {
     }
 }
 
-/// What the largest command takes of the stack, and as much again for the words and variables
-/// that the kernel puts there.
-const STACK_KIB: u64 = 768;
-
-/// What must hold before a command runs. Without room for its frames it would end in SIGSEGV.
-#[inline(never)]
-fn prepare() -> Result<(), Error> {
-    match getrlimit(Resource::Stack).current {
-        Some(bytes) if bytes < STACK_KIB << 10 => {
-            return Err(Error::SmallStack(bytes >> 10, STACK_KIB));
-        }
-        _ => {}
+/// What a command takes of the stack at most, in KiB, and as much again for the words and
+/// variables that the kernel puts there. Without that room it would end in SIGSEGV.
+const fn stack_kib(request: Request) -> u64 {
+    match request {
+        Request::Help(_) | Request::Version => 128,
+        Request::Run(Topic::Memmap | Topic::Env | Topic::Program) => 256,
+        Request::Run(_) => 1024,
     }
+}
+
+fn check_stack(needed_kib: u64) -> Result<(), Error> {
+    match getrlimit(Resource::Stack).current {
+        Some(bytes) if bytes < needed_kib << 10 => Err(Error::SmallStack(bytes >> 10, needed_kib)),
+        _ => Ok(()),
+    }
+}
+
+fn prepare() -> Result<(), Error> {
+    check_stack(stack_kib(Request::Version))?;
     stdio::fill_missing().map_err(Error::kernel("open /dev/null"))?;
     signal::install().map_err(Error::kernel("install signal handlers"))
 }
 
 fn run(start: &Start<'_>) -> Result<(), Error> {
     let mut asked = Asked::default();
-    match cli::parse(start.argument, &mut asked)? {
+    let request = cli::parse(start.argument, &mut asked)?;
+    check_stack(stack_kib(request))?;
+    match request {
         Request::Help(topic) => cli::print_help(topic, stdio::stdout()).map_err(Error::Output),
         Request::Run(Topic::Bench) => {
             apart(|| command::bench::run(&asked.bench, &asked.effective, &start.auxv))
