@@ -34,6 +34,14 @@ const MODES: [(&str, Mode); 5] = [
 ];
 
 impl Mode {
+    /// The one of that name.
+    #[must_use]
+    pub fn named(word: Word) -> Option<Self> {
+        let mut modes = MODES.iter();
+        let named = modes.find(|(name, _)| name.as_bytes() == word);
+        named.map(|(_, mode)| *mode)
+    }
+
     /// As typed.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -156,9 +164,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             help: "stack, heap, mmap-anon, mmap-file FILE or fault-walk; must be given",
         },
         set: |options, word| {
-            let mut modes = MODES.iter();
-            let named = modes.find(|(name, _)| name.as_bytes() == word);
-            options.mode = Some(named.ok_or(Refused)?.1);
+            options.mode = Some(Mode::named(word).ok_or(Refused)?);
             Ok(())
         },
     },
@@ -270,6 +276,7 @@ pub(super) fn parse(
         }
         let Some(OptionSpec { word, set }) = table().find(|one| one.word.is_named(name)) else {
             take_file(operand, options)?;
+            note(effective, "--file", name);
             continue;
         };
         let value = match word.value {

@@ -101,6 +101,10 @@ pub struct Vma {
 pub struct Touch {
     /// `stack`, `heap`, ...
     pub mode: String,
+    /// Whether a heap was the program break: `yes` or `no`.
+    pub brk: String,
+    /// The file that was mapped; empty in other modes.
+    pub file: String,
     /// What madvise was told.
     pub advise: String,
     /// Bytes of it.
@@ -446,6 +450,8 @@ impl Touch {
         let gained = rss.and_then(|(before, after)| after.checked_signed_diff(before));
         Self {
             mode: row.mode.to_owned(),
+            brk: row.brk.to_owned(),
+            file: row.file.to_owned(),
             advise: row.advise.to_owned(),
             bytes: row.bytes,
             pages: row.pages,
