@@ -3,6 +3,9 @@
 use super::record::Status;
 use crate::record;
 
+/// What `mode` may be.
+pub const MODES: [&str; 5] = ["stack", "heap", "mmap-anon", "mmap-file", "fault-walk"];
+
 record! {
     /// What the kernel charged for touching one allocation.
     ///

@@ -1,11 +1,10 @@
 //! Rows that contradict themselves: no program wrote them, whatever their checksum says.
 
 use crate::text::shown;
-use cowitness::cli::memmap::Mode;
 use cowitness::emit::audit_row::AuditRow;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::fixed::Milli;
-use cowitness::emit::memmap_row::MemmapRow;
+use cowitness::emit::memmap_row::{MODES, MemmapRow};
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Status;
 use cowitness::emit::sharing_row::{SharingFitRow, SharingRow};
@@ -128,7 +127,7 @@ impl Sound for MemmapRow<'_> {
         if pages != wanted {
             return Some(format!("{bytes} bytes are {wanted} pages, not {pages}"));
         }
-        if Mode::named(self.mode.as_bytes()).is_none() {
+        if !MODES.contains(&self.mode) {
             return Some(format!("unknown mode '{}'", shown(self.mode.as_bytes())));
         }
         if self.status == Status::Ok && self.vmas.is_none_or(|vmas| vmas == 0) {
