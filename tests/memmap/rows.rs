@@ -110,7 +110,7 @@ fn huge_pages_cost_one_fault_each() {
 
 /// Whether /proc/buddyinfo has no free block as large as a huge page.
 fn no_huge_page_is_free(huge_bytes: i64) -> bool {
-    let order = (huge_bytes as u64 / page_bytes()).ilog2() as usize;
+    let order = (huge_bytes.unsigned_abs() / page_bytes()).ilog2() as usize;
     let text = fs::read_to_string("/proc/buddyinfo").unwrap();
     let mut zones = text.lines();
     zones.all(|zone| {
