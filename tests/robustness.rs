@@ -15,12 +15,12 @@ fn senseless_command_lines_exit_2_with_one_line_and_the_usage() {
     let cases = [
         (
             "",
-            "no command given; commands are bench, probe, survey, audit, memmap, startup ab, startup slope, env, selftest",
+            "no command given; commands are bench, probe, survey, audit, memmap, startup ab, startup slope, sharing, env, selftest",
             "cowitness <command> [options]",
         ),
         (
             "bunch",
-            "unknown command 'bunch'; commands are bench, probe, survey, audit, memmap, startup ab, startup slope, env, selftest",
+            "unknown command 'bunch'; commands are bench, probe, survey, audit, memmap, startup ab, startup slope, sharing, env, selftest",
             "cowitness <command> [options]",
         ),
         (
@@ -336,7 +336,7 @@ fn several_commands_run_in_order_and_none_if_one_makes_no_sense() {
     let places: Vec<_> = [
         "#command=env",
         "#command=probe",
-        "#end rows=56 ",
+        "#end rows=",
         "cowitness 0",
     ]
     .iter()
