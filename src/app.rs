@@ -136,7 +136,10 @@ const fn stack_kib(request: Request) -> u64 {
 
 fn check_stack(needed_kib: u64) -> Result<(), Error> {
     match getrlimit(Resource::Stack).current {
-        Some(bytes) if bytes < needed_kib << 10 => Err(Error::SmallStack(bytes >> 10, needed_kib)),
+        // 0: it is not told (seccomp); no program could be started with that.
+        Some(bytes @ 1..) if bytes < needed_kib << 10 => {
+            Err(Error::SmallStack(bytes >> 10, needed_kib))
+        }
         _ => Ok(()),
     }
 }

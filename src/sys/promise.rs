@@ -63,9 +63,10 @@ impl Promise {
     /// `len` bytes of the program break, from the next page boundary on. brk(2).
     ///
     /// # Errors
-    /// `ENOMEM` (RLIMIT_DATA, a mapping in the way, or overcommit refuses).
+    /// `ENOMEM` (RLIMIT_DATA, a mapping in the way, or overcommit refuses); `EPERM` (seccomp).
     pub fn program_break(len: usize, page_bytes: usize) -> Result<Self, Errno> {
-        let before = set_break(0);
+        // The call itself never fails; a filter makes it.
+        let before = check(set_break(0).cast_signed())?;
         let start = before.next_multiple_of(page_bytes);
         let end = start.checked_add(len).ok_or(Errno::NOMEM)?;
         // The kernel answers with where the break is, whether it moved or not.
