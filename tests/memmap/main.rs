@@ -310,8 +310,27 @@ fn a_fault_walk_has_eight_steps_and_leaves_no_file() {
     let (growth, minor, major) = charged(&lines);
     assert!(growth + slack_kib() + 32 >= 16 << 10, "{text}");
     assert_eq!((minor, major), sum);
+    // METHOD.md's table: a fault for 64 KiB, one more where the mapping begins in between.
+    let around = stderr(&output).contains(" fault_around=65536B");
+    match file_system(&folder.0).as_str() {
+        "ext2/ext3" | "tmpfs" if around || stderr(&output).contains("=unknown (ENOENT") => {
+            assert!((256..=257).contains(&minor) && major == 0, "{text}");
+        }
+        other => eprintln!("skipped: nobody has counted on {other}, or fault-around is set"),
+    }
     assert!(files(&folder.0).is_empty());
     assert!(stderr(&output).contains(" write=65536B"));
+}
+
+/// What stat(1) calls the file system of a folder; ext4 is one of the family.
+fn file_system(folder: &Path) -> String {
+    let stat = Command::new("stat")
+        .args(["-f", "-c", "%T"])
+        .arg(folder)
+        .output();
+    String::from_utf8_lossy(&stat.unwrap().stdout)
+        .trim()
+        .to_owned()
 }
 
 /// Steps are pages over eight, the last takes the remainder.
