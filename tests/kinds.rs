@@ -448,7 +448,8 @@ fn what_is_set_up_is_used_and_put_back() {
         assert!(row["status"].starts_with("skipped:"), "{row:?}");
         assert!(number(row, "swapped_in_pages").is_none_or(|pages| pages == 0));
     }
-    for kind in ["ksm", "hugetlb", "mthp-64k"] {
+    // KSM itself, which runs on, may merge again what was split.
+    for kind in ["hugetlb", "mthp-64k"] {
         for row in of(&rows, kind, &PINNING) {
             let tracked = number(row, "tracked_pages");
             assert!(tracked > Some(0));

@@ -330,13 +330,13 @@ fn children_die_with_a_tool_that_is_killed() {
 
 #[test]
 fn several_commands_run_in_order_and_none_if_one_makes_no_sense() {
-    let output = run("env then probe -q then --version");
+    let output = run("env then probe -q --kind hole then --version");
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
     let places: Vec<_> = [
         "#command=env",
         "#command=probe",
-        "#end rows=",
+        "#end rows=18 ",
         "cowitness 0",
     ]
     .iter()

@@ -8,11 +8,12 @@ use super::probe::prober;
 use crate::emit::probe_row::reason::{NO_LOSS, NOT_HERE, NOT_PERMITTED};
 use crate::emit::record::Status;
 use crate::error::Error;
+use crate::fixture::content::is_intact;
 use crate::fixture::kinds::{BASIC, KINDS, Kind, Op};
 use crate::fixture::{Arena, Fixture, FixtureError};
 use crate::measure::footprint::usage;
 use crate::measure::probe::{Answer, Content, Probed, Prober};
-use crate::reader::{End, Method};
+use crate::reader::{End, Memcpy, Method, Reader as _};
 use crate::sys::auxv::Auxv;
 use crate::sys::file::Process;
 use crate::sys::process::own_faults;
@@ -77,6 +78,7 @@ pub fn run(auxv: &Auxv) -> Result<(), Error> {
     for method in remote.filter(|&method| method != Method::MapFiles) {
         counts.tell(method.name(), &mut |detail| bench.reader(method, detail))?;
     }
+    counts.tell("memcpy", &mut |detail| memcpy(&mut bench, detail))?;
     for kind in KINDS[..BASIC].iter().filter(|kind| !kind.readable) {
         counts.tell(kind.name, &mut |detail| bench.kind(kind, detail))?;
     }
@@ -271,6 +273,19 @@ fn fork(bench: &mut Bench<'_>, detail: &mut Text) -> Outcome {
         Ok(false) => Err(Not::Right),
         Err(error) => Err(broken(error, detail)),
     }
+}
+
+/// The in-process copy, of the parent's own arena.
+fn memcpy(bench: &mut Bench<'_>, detail: &mut Text) -> Outcome {
+    let arena = bench.arena.as_ref().ok_or_else(|| no_arena(detail))?;
+    let mut buffer = [0; 4096];
+    let mut intact = true;
+    let mut see = |at, block: &[u8]| intact &= is_intact(at, block);
+    let spans = &mut arena.segments().spans();
+    let pass = Memcpy::new(arena.segments()).pass(spans, 4096, &mut buffer, Some(&mut see));
+    let whole = pass.bytes == arena.segments().shape().readable_bytes() as u64;
+    detail.number(pass.bytes).add(" bytes as written");
+    (intact && whole).then_some(()).ok_or(Not::Right)
 }
 
 /// Every field that is relied on is there, and the VMAs are those that were made.

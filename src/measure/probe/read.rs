@@ -1,0 +1,236 @@
+//! The read of a question: by the tool itself, or by a helper where it may never return.
+
+use super::content::{Content, Expected};
+use super::{Answer, Question, Stop, failed, judge, skip};
+use crate::emit::probe_row::reason::{NOT_HERE, NOT_PERMITTED};
+use crate::emit::record::Status;
+use crate::fixture::kinds::{Blocks, Ground};
+use crate::fixture::{Fixture, bounded};
+use crate::reader::{AnyReader, End, Target};
+use crate::sys::process::{Faults, own_faults};
+use crate::sys::remote::RemoteSpan;
+use crate::sys::{Clock, Errno, Region, RemoteAddr};
+
+/// A read that may never return is given up after this long, or a second of sleep.
+const BOUND_NS: u64 = 60_000_000_000;
+
+/// What a read gave, and what it took.
+pub(super) struct Given {
+    pub(super) answer: Option<Answer>,
+    pub(super) faults: Option<Faults>,
+    pub(super) blocked: bool,
+}
+
+/// The read of a question.
+pub(super) struct Read<'r> {
+    question: &'r Question<'r>,
+    fixture: &'r Fixture,
+    ground: &'r Ground,
+    span: RemoteSpan,
+    expected: Expected<'r>,
+    reader: Option<AnyReader<'r>>,
+}
+
+impl<'r> Read<'r> {
+    pub(super) fn new(
+        fixture: &'r Fixture,
+        ground: &'r Ground,
+        question: &'r Question<'r>,
+        own: &'r mut Region,
+    ) -> Result<Self, Stop> {
+        let span = ground.span(question.op);
+        Ok(Self {
+            question,
+            fixture,
+            ground,
+            span,
+            expected: Expected::of(question.kind.holds, ground, span, own).map_err(failed)?,
+            reader: None,
+        })
+    }
+
+    /// Opens the reader.
+    pub(super) fn open(&mut self) -> Result<(), Stop> {
+        let target = Target {
+            child: Some(self.fixture.child()),
+            ..Target::process(self.fixture.child().pid(), self.ground.page_bytes())
+        };
+        self.reader = self
+            .question
+            .method
+            .map(|method| {
+                let opened = AnyReader::open(method, &target);
+                opened.map_err(|errno| Stop::Status(judge::refusal(method, errno)))
+            })
+            .transpose()?;
+        Ok(())
+    }
+
+    /// The tool's own pages that fork made copy-on-write are written to here.
+    pub(super) fn rehearse(&mut self, buffer: &mut [u8]) {
+        let page_bytes = self.ground.page_bytes() as u64;
+        // Where the kind has no other page: one of the program's constants.
+        let constant = crate::fixture::kinds::KINDS.as_ptr().addr() as u64;
+        let start = RemoteAddr(constant - constant % page_bytes);
+        let constant = RemoteSpan {
+            start,
+            len: page_bytes,
+        };
+        // A helper rehearses when the state has been looked at.
+        let elsewhere = self
+            .ground
+            .elsewhere()
+            .filter(|_| self.question.kind.blocks == Blocks::Never);
+        let elsewhere = elsewhere.unwrap_or(constant);
+        if let Some(reader) = &mut self.reader {
+            give(reader, elsewhere, &self.expected, buffer);
+        }
+    }
+
+    pub(super) fn give(&mut self, buffer: &mut [u8], clock: Clock) -> Result<Given, Stop> {
+        if self.question.kind.blocks != Blocks::Never && self.question.method.is_some() {
+            return self.give_bounded(buffer.len(), clock);
+        }
+        let faults = own_faults();
+        let (span, expected) = (self.span, &self.expected);
+        let answer = self
+            .reader
+            .as_mut()
+            .map(|reader| give(reader, span, expected, buffer));
+        let charged = own_faults()
+            .zip(faults)
+            .map(|(after, before)| after.since(before));
+        Ok(Given {
+            answer,
+            faults: charged,
+            blocked: false,
+        })
+    }
+
+    /// By a helper, which is killed if it does not come back.
+    fn give_bounded(&mut self, bytes: usize, clock: Clock) -> Result<Given, Stop> {
+        let fixture = self.fixture;
+        let give_up = &mut || fixture.kill_server();
+        let words = bounded(clock, BOUND_NS, give_up, &mut || {
+            match self.open() {
+                Ok(()) => {}
+                Err(Stop::Status(Status::Skipped(reason))) => {
+                    return Words::Refused(reason == NOT_HERE).write();
+                }
+                Err(_) => return Words::Refused(false).write(),
+            }
+            // The tool's own buffer does not exist in children.
+            let Ok(mut buffer) = Region::new(bytes) else {
+                return Words::Refused(false).write();
+            };
+            let buffer = buffer.bytes_mut();
+            self.rehearse(buffer);
+            let faults = own_faults();
+            let answer = self
+                .reader
+                .as_mut()
+                .map(|reader| give(reader, self.span, &self.expected, buffer));
+            let charged = own_faults().zip(faults);
+            Words::Given(answer, charged.map(|(after, before)| after.since(before))).write()
+        })
+        .map_err(Stop::Run)?;
+        // A helper that traced it has let it go.
+        self.fixture.wait_until_asleep().map_err(Stop::Run)?;
+        match words.map(Words::read) {
+            None => Ok(Given {
+                answer: None,
+                faults: None,
+                blocked: true,
+            }),
+            Some(Words::Refused(true)) => Err(skip(NOT_HERE)),
+            Some(Words::Refused(false)) => Err(skip(NOT_PERMITTED)),
+            Some(Words::Given(answer, faults)) => Ok(Given {
+                answer,
+                faults,
+                blocked: false,
+            }),
+        }
+    }
+
+    /// Numbers of the pages that are read, among those that are looked at.
+    pub(super) fn pages(&self, page_bytes: u64) -> core::ops::Range<usize> {
+        let seen = self.ground.seen().start.0;
+        let start = self.ground.untagged(self.span.start).0.saturating_sub(seen) / page_bytes;
+        start as usize..(start + self.span.len / page_bytes) as usize
+    }
+}
+
+/// What a helper tells.
+enum Words {
+    /// The reader is not to be had: whether the kernel has none.
+    Refused(bool),
+    /// As in [`Given`].
+    Given(Option<Answer>, Option<Faults>),
+}
+
+impl Words {
+    const KINDS: [Content; 3] = [Content::Intact, Content::Zero, Content::Wrong];
+
+    fn write(self) -> [u64; 6] {
+        let Self::Given(answer, faults) = self else {
+            return [
+                1,
+                u64::from(matches!(self, Self::Refused(true))),
+                0,
+                0,
+                0,
+                0,
+            ];
+        };
+        let (bytes, end, content) = answer.map_or((0, End::Short, None), |answer| {
+            (answer.bytes, answer.end, answer.content)
+        });
+        let end = match end {
+            End::Complete => 0,
+            End::Short => u64::MAX,
+            End::Failed(errno) => errno.raw_os_error().unsigned_abs().into(),
+        };
+        let place = |content| Self::KINDS.iter().position(|&kind| kind == content);
+        let content = content.and_then(place).unwrap_or(Self::KINDS.len());
+        let faults = faults.map_or([u64::MAX; 2], |faults| [faults.minor, faults.major]);
+        [0, bytes, end, content as u64, faults[0], faults[1]]
+    }
+
+    fn read([refused, bytes, end, content, minor, major]: [u64; 6]) -> Self {
+        if refused != 0 {
+            return Self::Refused(bytes != 0);
+        }
+        let end = match end {
+            0 => End::Complete,
+            u64::MAX => End::Short,
+            errno => End::Failed(Errno::from_raw_os_error(errno as i32)),
+        };
+        let answer = Answer {
+            bytes,
+            end,
+            content: Self::KINDS.get(content as usize).copied(),
+        };
+        let faults = (minor != u64::MAX).then_some(Faults { minor, major });
+        Self::Given(Some(answer), faults)
+    }
+}
+
+/// One pass over the range in one block, and what came.
+fn give(
+    reader: &mut AnyReader<'_>,
+    span: RemoteSpan,
+    expected: &Expected<'_>,
+    buffer: &mut [u8],
+) -> Answer {
+    let mut content = None;
+    let mut see = |at: RemoteAddr, block: &[u8]| content = expected.judge(at, block, content);
+    let spans = &mut [span].into_iter();
+    let pass = reader
+        .any()
+        .pass(spans, span.len as usize, buffer, Some(&mut see));
+    Answer {
+        bytes: pass.bytes,
+        end: pass.end,
+        content,
+    }
+}
