@@ -1,7 +1,7 @@
 //! What the lab needs of the workstation: programs, files, a cache, and a signal that ends it.
 
 use crate::text::printable;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ};
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
 use std::io;
@@ -289,13 +289,15 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Watches for SIGINT, SIGTERM and SIGHUP from now on.
+    /// Watches for SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGXCPU from now on. SIGXFSZ ends nothing
+    /// any more: the write that is too much fails with EFBIG.
     ///
     /// # Errors
     /// The system's.
     pub fn watch() -> io::Result<Self> {
         let interrupt = Self::default();
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU] {
             let number = usize::try_from(signal).unwrap_or(usize::MAX);
             signal_hook::flag::register_usize(signal, Arc::clone(&interrupt.number), number)?;
             let let_through = Arc::clone(&interrupt.let_through);

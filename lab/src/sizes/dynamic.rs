@@ -1,0 +1,162 @@
+//! The dynamic symbols of an ELF file whose section headers are gone: where the loader finds
+//! them, through `PT_DYNAMIC`. That says where they begin; how many there are is known from
+//! a hash table only (gABI, "Hash Table": `nchain` is the number of symbols; the GNU table ends
+//! with the last chain).
+
+use super::elf::Symbol;
+use super::error::SizesError;
+use object::Endianness;
+use object::elf;
+use object::read::elf::{Dyn, ElfFile, FileHeader, GnuHashTable, HashTable, ProgramHeader, Sym};
+use object::read::{ReadRef, StringTable};
+use std::path::Path;
+
+/// Takes a symbol.
+pub(super) type Take<'t> = dyn FnMut(&Symbol<'_>) -> Result<(), SizesError> + 't;
+
+/// A file, and what its dynamic section says.
+struct Dynamic<'f, 'd, H: FileHeader, R: ReadRef<'d>> {
+    file: &'f ElfFile<'d, H, R>,
+    entries: &'d [H::Dyn],
+}
+
+/// Hands every named dynamic symbol to `take`.
+///
+/// # Errors
+/// [`SizesError::Elf`]; [`SizesError::Uncounted`] if no hash table tells how many there are.
+pub(super) fn symbols<'d, H, R>(
+    path: &Path,
+    file: &ElfFile<'d, H, R>,
+    take: &mut Take<'_>,
+) -> Result<(), SizesError>
+where
+    H: FileHeader<Endian = Endianness>,
+    R: ReadRef<'d>,
+{
+    let damaged = || SizesError::elf::<String>(path);
+    let Some(dynamic) = Dynamic::of(file).map_err(damaged())? else {
+        return Ok(());
+    };
+    let Some(symbols_at) = dynamic.value(elf::DT_SYMTAB) else {
+        return Ok(());
+    };
+    let count = dynamic.count().map_err(damaged())?;
+    let count = count.ok_or_else(|| SizesError::Uncounted(path.to_owned()))?;
+    let found = dynamic.table(symbols_at, count).map_err(damaged())?;
+    let strings = dynamic.strings().map_err(damaged())?;
+    for symbol in found {
+        let name = symbol.name(file.endian(), strings);
+        let name = name.map_err(SizesError::elf(path))?;
+        if !name.is_empty() {
+            take(&Symbol {
+                name,
+                value: symbol.st_value(file.endian()).into(),
+                size: symbol.st_size(file.endian()).into(),
+                info: symbol.st_info(),
+                undefined: symbol.is_undefined(file.endian()),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+impl<'f, 'd, H: FileHeader<Endian = Endianness>, R: ReadRef<'d>> Dynamic<'f, 'd, H, R> {
+    /// `None`: the file is not linked dynamically.
+    fn of(file: &'f ElfFile<'d, H, R>) -> Result<Option<Self>, String> {
+        for segment in file.elf_program_headers() {
+            if let Some(entries) = segment
+                .dynamic(file.endian(), file.data())
+                .map_err(|error| error.to_string())?
+            {
+                return Ok(Some(Self { file, entries }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn value(&self, tag: impl Into<i64>) -> Option<u64> {
+        let (tag, endian) = (tag.into(), self.file.endian());
+        let mut entries = self.entries.iter();
+        let entries = entries
+            .by_ref()
+            .map(|one| (one.tag(endian), one.val(endian)));
+        let mut entries = entries.take_while(|(tag, _)| *tag != i64::from(elf::DT_NULL));
+        entries
+            .find(|(found, _)| *found == tag)
+            .map(|(_, value)| value)
+    }
+
+    /// Where in the file an address is, and how many bytes of its segment are there.
+    fn place(&self, address: u64) -> Option<(u64, u64)> {
+        let endian = self.file.endian();
+        let segments = self.file.elf_program_headers().iter();
+        let mut loaded = segments.filter(|one| one.p_type(endian) == elf::PT_LOAD);
+        loaded.find_map(|segment| {
+            let (at, bytes) = segment.file_range(endian);
+            let into = address.checked_sub(segment.p_vaddr(endian).into())?;
+            let left = bytes.checked_sub(into).filter(|left| *left > 0)?;
+            Some((at.checked_add(into)?, left))
+        })
+    }
+
+    /// All of a segment that follows an address.
+    fn rest(&self, address: u64) -> Result<&'d [u8], String> {
+        let place = self.place(address);
+        let (at, left) = place.ok_or("Invalid address in the ELF dynamic segment")?;
+        let rest = self.file.data().read_bytes_at(at, left);
+        rest.map_err(|()| "Invalid range in the ELF dynamic segment".to_owned())
+    }
+
+    /// How many symbols there are; `None`: nothing tells.
+    fn count(&self) -> Result<Option<u64>, String> {
+        let endian = self.file.endian();
+        if let Some(address) = self.value(elf::DT_GNU_HASH) {
+            let table = GnuHashTable::<H>::parse(endian, self.rest(address)?)
+                .map_err(|error| error.to_string())?;
+            // An empty one tells nothing: it may begin anywhere.
+            if let Some(count) = table.symbol_table_length(endian) {
+                return Ok(Some(count.into()));
+            }
+        }
+        match self.value(elf::DT_HASH) {
+            Some(address) if !self.has_wide_hash() => {
+                let table = HashTable::<H>::parse(endian, self.rest(address)?)
+                    .map_err(|error| error.to_string())?;
+                Ok(Some(table.symbol_table_length().into()))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The words of `DT_HASH` are 64 bits wide on these (binutils, `bfd/elf64-s390.c` and
+    /// `bfd/elf64-alpha.c`).
+    fn has_wide_hash(&self) -> bool {
+        let header = self.file.elf_header();
+        let machine = header.e_machine(self.file.endian());
+        header.is_type_64() && [elf::EM_S390, elf::EM_ALPHA].contains(&machine)
+    }
+
+    fn table(&self, address: u64, count: u64) -> Result<&'d [H::Sym], String> {
+        let place = self.place(address);
+        let (at, left) = place.ok_or("Invalid ELF dynamic symbol table address")?;
+        let bytes = count.saturating_mul(size_of::<H::Sym>() as u64);
+        let whole = Some(()).filter(|()| bytes <= left);
+        whole.ok_or("Invalid ELF dynamic symbol table size")?;
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let symbols = self.file.data().read_slice_at(at, count);
+        symbols.map_err(|()| "Invalid ELF dynamic symbol table".to_owned())
+    }
+
+    fn strings(&self) -> Result<StringTable<'d, R>, String> {
+        let [address, bytes] = [elf::DT_STRTAB, elf::DT_STRSZ].map(|tag| self.value(tag));
+        let place = address.and_then(|address| self.place(address));
+        let (at, left) = place.ok_or("Invalid ELF dynamic string table address")?;
+        let bytes = bytes.filter(|bytes| *bytes <= left);
+        let bytes = bytes.ok_or("Invalid ELF dynamic string table size")?;
+        Ok(StringTable::new(
+            self.file.data(),
+            at,
+            at.saturating_add(bytes),
+        ))
+    }
+}
