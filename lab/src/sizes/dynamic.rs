@@ -160,3 +160,74 @@ impl<'f, 'd, H: FileHeader<Endian = Endianness>, R: ReadRef<'d>> Dynamic<'f, 'd,
         ))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::host::Interrupt;
+    use crate::scratch::Scratch;
+    use crate::sizes::{elf, source};
+    use std::fs;
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    /// The C library of this process: an object with both hash tables or one, and versions.
+    fn c_library() -> PathBuf {
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let mut paths = maps
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(5));
+        let path = paths.find(|path| path.contains("/libc.so.") || path.contains("/libc-"));
+        path.expect("no C library is mapped").into()
+    }
+
+    /// The file without what points to its section headers: `e_shoff`, `e_shnum`, `e_shstrndx`
+    /// of a 64-bit file (elf(5)).
+    fn without_headers(mut bytes: Vec<u8>) -> Vec<u8> {
+        assert_eq!(bytes[4], 2, "not a 64-bit file");
+        bytes[0x28..0x30].fill(0);
+        bytes[0x3c..0x40].fill(0);
+        bytes
+    }
+
+    fn names(path: &Path) -> Vec<Vec<u8>> {
+        let interrupt = Interrupt::default();
+        let file = source::open(path, &interrupt).unwrap();
+        let mut names = Vec::new();
+        let each = elf::symbols(path, &file, &mut |symbol| {
+            names.push(symbol.name.to_vec());
+            Ok(())
+        });
+        each.unwrap();
+        names
+    }
+
+    /// `Num: Value Size Type Bind Vis Ndx Name`; the first symbol, and sections', have no name.
+    fn named_by_readelf(path: &Path) -> usize {
+        let readelf = Command::new("readelf")
+            .args(["--dyn-syms", "-W"])
+            .arg(path)
+            .output();
+        let said = String::from_utf8(readelf.expect("no readelf: binutils").stdout).unwrap();
+        let is_symbol = |line: &&str| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let number = fields.first().and_then(|first| first.strip_suffix(':'));
+            number.is_some_and(|number| number.parse::<u64>().is_ok()) && fields.len() >= 8
+        };
+        said.lines().filter(is_symbol).count()
+    }
+
+    #[test]
+    fn no_section_headers_no_symbol_less() {
+        let library = c_library();
+        let count = named_by_readelf(&library);
+        assert!(count > 1000, "{count}");
+        let whole = names(&library);
+        let scratch = Scratch::new().unwrap();
+        let bare = scratch.path().join("bare");
+        fs::write(&bare, without_headers(fs::read(&library).unwrap())).unwrap();
+        let found = names(&bare);
+        assert_eq!(found.len(), count);
+        // A `.symtab` comes after them.
+        assert_eq!(found, whole[..count]);
+    }
+}

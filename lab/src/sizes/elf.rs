@@ -234,6 +234,9 @@ mod tests {
             (vec![segment(0, 10, 0)], 10),
             (vec![segment(4, 4, 0x4000), segment(10, 2, 0x9000)], 20),
             (vec![segment(4, 8, 0x4000), segment(2, 5, 0x2000)], 9),
+            // `.bss` alone, which the linker places behind the end.
+            (vec![segment(0, 9, 0), segment(0x1000, 0, 0x2000)], 9),
+            (vec![segment(0x1000, 5, 0x2000)], 9),
             (
                 vec![
                     segment(2, 100, 0),
@@ -267,13 +270,36 @@ mod tests {
 
     #[test]
     fn a_loaded_section_tells_nothing() {
-        let flags = |sh_flags| SectionFlags::Elf { sh_flags };
-        assert_eq!(mark(b".debug_gdb_scripts", flags(2)), STRIPPED);
-        assert_eq!(mark(b".text", flags(6)), STRIPPED);
+        let level = |name, sh_flags, kind| mark(name, SectionFlags::Elf { sh_flags }, kind);
         assert_eq!(
-            LEVELS[mark(b".debug_info", flags(0))],
-            "with debug sections"
+            level(b".debug_gdb_scripts", 2, SectionKind::Other),
+            STRIPPED
         );
-        assert_eq!(LEVELS[mark(b".symtab", flags(0))], "with a symbol table");
+        assert_eq!(level(b".text", 6, SectionKind::Text), STRIPPED);
+        assert_eq!(level(b".bss", 3, SectionKind::UninitializedData), STRIPPED);
+        assert_eq!(level(b".plt", 7, SectionKind::UninitializedData), STRIPPED);
+    }
+
+    #[test]
+    fn what_strip_takes_away_is_told() {
+        let level =
+            |name| LEVELS[mark(name, SectionFlags::Elf { sh_flags: 0 }, SectionKind::Other)];
+        for name in [
+            &b".debug_info"[..],
+            b".zdebug_info",
+            b".stab",
+            b".stabstr",
+            b".ctf",
+            b".gnu.lto_main.0",
+            b".gnu.debuglto_.debug_info",
+        ] {
+            assert_eq!(level(name), "with debug sections", "{name:?}");
+        }
+        assert_eq!(level(b".symtab"), "with a symbol table");
+        assert_eq!(level(b".gnu_debugdata"), "stripped, with .gnu_debugdata");
+        assert_eq!(level(b".comment"), "stripped");
+        let text = SectionFlags::Elf { sh_flags: 6 };
+        let left = mark(b".text", text, SectionKind::UninitializedData);
+        assert_eq!(LEVELS[left], "with debug sections");
     }
 }

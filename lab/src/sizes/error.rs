@@ -10,6 +10,13 @@ use thiserror::Error;
 /// What to do about an object.
 const MEND: &str = "give the object as a whole regular file that can be read, or leave it out";
 
+/// What to do if a store cannot be written.
+const ROOM: &str = "the stores need room: --scratch names another place for them; ulimit -f may \
+    limit their size";
+
+/// What is done to stores, as errors name it.
+const WRITING: [&str; 2] = ["write", "store"];
+
 /// What opening and reading a file may fail with, by name; see errno(3).
 const ERRNOS: [(i32, &str); 10] = [
     (1, "EPERM"),
@@ -133,15 +140,13 @@ impl SizesError {
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
         let remedy = match self {
+            Self::Host(HostError::File { doing, .. }) if WRITING.contains(doing) => ROOM,
             Self::Host(HostError::File { .. }) | Self::Object { .. } | Self::Elf { .. } => MEND,
             Self::Host(error) => return error.remedy(),
             Self::Unknown { error, .. } => return error.remedy(),
             Self::Uncounted(_) => "give it as it was before its section headers were taken away",
             Self::Thread(_) => "more processes have to be allowed: ulimit -u",
-            Self::Database(_) => {
-                "the stores need room: --scratch names another place for them; ulimit -f may limit \
-                 their size"
-            }
+            Self::Database(_) => ROOM,
             Self::Manifest { .. } => "a line is ROOT, a tab, and the path of one object of it",
             Self::Strip { .. } => {
                 "strip all of them alike; scripts/closure-manifest makes stripped copies"
