@@ -137,6 +137,14 @@ impl Run<'_> {
         found
     }
 
+    /// In words; what was not stored is not judged.
+    fn strip_level(&self) -> &str {
+        match self.points.len() {
+            0 => "unknown",
+            _ => self.strip_level,
+        }
+    }
+
     fn notes(&self) -> Vec<(String, String)> {
         let averages: Vec<String> = self.options.averages.iter().map(u64::to_string).collect();
         let fixed = [
@@ -150,7 +158,7 @@ impl Run<'_> {
                 format!("fastcdc 2020, avg/{0} to avg*{0}", super::chunks::SPREAD),
             ),
             ("compression", "none".to_owned()),
-            ("strip_level", self.strip_level.to_owned()),
+            ("strip_level", self.strip_level().to_owned()),
             (
                 "manifest",
                 printable(self.options.manifest.as_encoded_bytes()),
