@@ -3,6 +3,7 @@
 use super::environment::Stream;
 use super::many::{grouped, losses};
 use super::plot::{Across, Given, Plot, bytes_unit};
+use crate::figures::lasting;
 use crate::runs::Files;
 use crate::runs::others::Size;
 use crate::text::shown;
@@ -162,13 +163,8 @@ fn crossover(rows: &[&Size], small: usize, large: usize) -> String {
     let both = rows
         .iter()
         .filter_map(|row| Some((row.r, row.bytes[small]? < row.bytes[large]?)));
-    let both: Vec<(u64, bool)> = both.collect();
-    let steady = both
-        .iter()
-        .rposition(|(_, smaller)| !smaller)
-        .map_or(0, |last| last + 1);
-    match both.get(steady) {
-        Some((r, _)) => format!("R = {r}"),
+    match lasting(both) {
+        Some(r) => format!("R = {r}"),
         None => "none".to_owned(),
     }
 }

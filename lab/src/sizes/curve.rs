@@ -4,6 +4,7 @@
 use super::error::SizesError;
 use crate::cli::SizesOptions;
 use crate::digest::{Hash, hexadecimal};
+use crate::figures::lasting;
 use crate::text::printable;
 use cowitness::emit::Sink;
 use cowitness::emit::record::Status;
@@ -82,10 +83,7 @@ pub(super) struct Crossover {
 
 impl Crossover {
     fn value(&self) -> String {
-        match self.at {
-            Some(at) => at.to_string(),
-            None => "none".to_owned(),
-        }
+        self.at.map_or("none".to_owned(), |at| at.to_string())
     }
 
     /// For standard error.
@@ -103,9 +101,8 @@ fn overtakes(
     one: impl Fn(&Point) -> u64,
     other: impl Fn(&Point) -> u64,
 ) -> Option<u64> {
-    let below = |point: &&Point| one(point) < other(point);
-    let lasting = points.iter().rev().take_while(below).count();
-    (lasting > 0).then(|| (points.len() - lasting + 1) as u64)
+    let below = points.iter().map(|point| one(point) < other(point));
+    lasting((1..).zip(below))
 }
 
 impl Run<'_> {
@@ -261,29 +258,5 @@ fn refused(error: StreamError<io::Error>) -> SizesError {
     match error {
         StreamError::Sink(error) => SizesError::Output(error),
         StreamError::TooLong => SizesError::LongRow,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn crossover(pairs: &[(u64, u64)]) -> Option<u64> {
-        let point = |&(blobs, private): &(u64, u64)| Point {
-            blobs,
-            private,
-            ..Point::default()
-        };
-        let points: Vec<Point> = pairs.iter().map(point).collect();
-        overtakes(&points, |p| p.blobs, |p| p.private)
-    }
-
-    #[test]
-    fn a_crossover_lasts() {
-        assert_eq!(crossover(&[(9, 8), (9, 9), (9, 10), (10, 12)]), Some(3));
-        assert_eq!(crossover(&[(1, 2), (3, 4)]), Some(1));
-        assert_eq!(crossover(&[(1, 2), (5, 4), (5, 6)]), Some(3));
-        assert_eq!(crossover(&[(1, 2), (4, 4)]), None);
-        assert_eq!(crossover(&[]), None);
     }
 }

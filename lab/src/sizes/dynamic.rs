@@ -74,16 +74,12 @@ impl<'f, 'd, H: FileHeader<Endian = Endianness>, R: ReadRef<'d>> Dynamic<'f, 'd,
         Ok(None)
     }
 
-    fn value(&self, tag: impl Into<i64>) -> Option<u64> {
-        let (tag, endian) = (tag.into(), self.file.endian());
-        let mut entries = self.entries.iter();
-        let entries = entries
-            .by_ref()
-            .map(|one| (one.tag(endian), one.val(endian)));
-        let mut entries = entries.take_while(|(tag, _)| *tag != i64::from(elf::DT_NULL));
-        entries
-            .find(|(found, _)| *found == tag)
-            .map(|(_, value)| value)
+    fn value(&self, tag: i64) -> Option<u64> {
+        let endian = self.file.endian();
+        let entries = self.entries.iter();
+        let mut used = entries.take_while(|entry| entry.tag(endian) != elf::DT_NULL);
+        let found = used.find(|entry| entry.tag(endian) == tag)?;
+        Some(found.val(endian))
     }
 
     /// Where in the file an address is, and how many bytes of its segment are there.
