@@ -161,7 +161,9 @@ impl<'f, 'd, H: FileHeader<Endian = Endianness>, R: ReadRef<'d>> Dynamic<'f, 'd,
 mod tests {
     use crate::host::Interrupt;
     use crate::scratch::Scratch;
+    use crate::sizes::error::SizesError;
     use crate::sizes::{elf, source};
+    use object::elf::{DT_DEBUG, DT_GNU_HASH, DT_HASH};
     use std::fs;
     use std::path::{Path, PathBuf};
     use std::process::Command;
@@ -225,5 +227,54 @@ mod tests {
         assert_eq!(found.len(), count);
         // A `.symtab` comes after them.
         assert_eq!(found, whole[..count]);
+    }
+
+    /// The file with other entries in place of those of its dynamic section that have `tags`:
+    /// 16 bytes each, the tag first, where the program header of type 2 says (elf(5)).
+    fn without_entries(mut bytes: Vec<u8>, tags: &[i64]) -> Vec<u8> {
+        let long = |bytes: &[u8], at: usize| {
+            let eight = bytes[at..at + 8].try_into().unwrap();
+            usize::try_from(u64::from_ne_bytes(eight)).unwrap()
+        };
+        let mut header = long(&bytes, 0x20);
+        while bytes[header..header + 4] != 2_u32.to_ne_bytes() {
+            header += 56;
+        }
+        let (at, length) = (long(&bytes, header + 8), long(&bytes, header + 32));
+        for entry in (at..at + length).step_by(16) {
+            let tag: &mut [u8; 8] = (&mut bytes[entry..entry + 8]).try_into().unwrap();
+            if tags.contains(&i64::from_ne_bytes(*tag)) {
+                *tag = DT_DEBUG.to_ne_bytes();
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn without_a_hash_table_nothing_tells_how_many() {
+        let bare = without_headers(fs::read(c_library()).unwrap());
+        let scratch = Scratch::new().unwrap();
+        let object = scratch.path().join("object");
+        let interrupt = Interrupt::default();
+        fs::write(&object, without_entries(bare, &[DT_HASH, DT_GNU_HASH])).unwrap();
+        let file = source::open(&object, &interrupt).unwrap();
+        let found = elf::symbols(&object, &file, &mut |_| Ok(()));
+        assert!(matches!(found, Err(SizesError::Uncounted(path)) if path == object));
+    }
+
+    #[test]
+    fn each_hash_table_tells_the_same_number() {
+        let library = c_library();
+        let bare = without_headers(fs::read(&library).unwrap());
+        let scratch = Scratch::new().unwrap();
+        let object = scratch.path().join("object");
+        let said = Command::new("readelf").arg("-dW").arg(&library).output();
+        let said = String::from_utf8(said.expect("no readelf: binutils").stdout).unwrap();
+        for (other, name) in [(DT_GNU_HASH, "(HASH)"), (DT_HASH, "(GNU_HASH)")] {
+            if said.contains(name) {
+                fs::write(&object, without_entries(bare.clone(), &[other])).unwrap();
+                assert_eq!(names(&object).len(), named_by_readelf(&library), "{name}");
+            }
+        }
     }
 }
