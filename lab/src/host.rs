@@ -306,6 +306,15 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// After a signal.
+    #[cfg(test)]
+    pub(crate) fn after(signal: i32) -> Self {
+        let interrupt = Self::default();
+        let number = usize::try_from(signal).unwrap();
+        interrupt.number.store(number, Ordering::Relaxed);
+        interrupt
+    }
+
     /// From now on a signal ends the program at once: nothing is left to be tidied up, and
     /// what is written to may not be read.
     pub fn let_through(&self) {

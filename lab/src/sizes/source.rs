@@ -72,3 +72,27 @@ impl<W: Write> Write for Heeding<'_, W> {
         self.inner.flush()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+    use std::fs;
+
+    #[test]
+    fn a_signal_ends_copying() {
+        let scratch = Scratch::new().unwrap();
+        let path = scratch.path().join("object");
+        fs::write(&path, "some bytes").unwrap();
+        let copied = |interrupt: &Interrupt| {
+            let source = open(&path, interrupt).unwrap();
+            io::copy(&mut &source, &mut io::sink()).ok()
+        };
+        assert_eq!(copied(&Interrupt::default()), Some(10));
+        let interrupted = Interrupt::after(2);
+        assert_eq!(copied(&interrupted), None);
+        let mut out = Heeding::new(Vec::new(), &interrupted);
+        assert!(io::copy(&mut &b"some bytes"[..], &mut out).is_err());
+        assert!(out.inner.is_empty());
+    }
+}
