@@ -196,7 +196,7 @@ pub struct Size {
     /// How many.
     pub r: u64,
     /// Their objects, and the distinct ones.
-    pub objects: [u64; 2],
+    pub objects: [Option<u64>; 2],
     /// Bytes of private closures, a store, a store with symbols, chunks.
     pub bytes: [Option<u64>; 4],
     /// Page size of the stores.
@@ -380,7 +380,7 @@ impl Others {
             r: row.r,
             objects: [row.objects, row.distinct_objects],
             bytes: [
-                Some(row.bytes_private),
+                row.bytes_private,
                 row.bytes_store,
                 row.bytes_store_symbols,
                 row.bytes_chunks,

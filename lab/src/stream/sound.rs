@@ -219,14 +219,14 @@ impl Sound for SizesRow<'_> {
         let parts = [
             (
                 "distinct objects",
-                Some(self.distinct_objects),
-                Some(self.objects),
+                self.distinct_objects,
+                self.objects,
                 "objects",
             ),
             (
                 "distinct bytes",
-                Some(self.distinct_bytes),
-                Some(self.bytes_private),
+                self.distinct_bytes,
+                self.bytes_private,
                 "bytes",
             ),
             (
