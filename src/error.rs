@@ -5,7 +5,7 @@ use crate::command::env::Kernel;
 use crate::fixture::FixtureError;
 use crate::proc::rollup::RollupError;
 use crate::sys::stdio::Output;
-use crate::sys::{Errno, errno};
+use crate::sys::{Errno, errno, signal};
 use crate::text::Text;
 
 /// Exit status of a measurement that is not valid or not possible here.
@@ -70,6 +70,8 @@ pub enum Error {
     Invalid(&'static str),
     /// A child has said it, and ended with this status.
     Reported(i32),
+    /// RLIMIT_STACK, and what is needed, in KiB.
+    SmallStack(u64, u64),
     /// So many checks of `selftest` failed.
     Checks(u64),
     /// A runtime error of which the command has said itself what it was.
@@ -193,7 +195,7 @@ impl Error {
             _ => {
                 line.add(match self {
                     Self::Usage(usage) if usage.topic == Topic::Memmap => "memmap",
-                    _ => "cowitness",
+                    _ => signal::name(),
                 });
                 line.add(": error: ");
                 self.describe(&mut line);
@@ -228,6 +230,11 @@ impl Error {
             }
             Self::TooLong => {
                 line.add("a line is too long for its buffer: a defect of cowitness");
+            }
+            Self::SmallStack(limit, needed) => {
+                line.add("the stack is too small: RLIMIT_STACK (ulimit -s) is ");
+                line.number(limit).add(" KiB, ").number(needed);
+                line.add(" KiB are needed; raise it");
             }
             Self::Cpu(cpu, errno) => {
                 line.add("cannot pin to CPU ").number(cpu as u64).add(": ");

@@ -72,7 +72,13 @@ fn command<T: HasCommon>(spec: &CommandSpec<T>, topic: Topic, out: Output) -> Re
     line(out, &["\n", spec.about])?;
     out.write_all(b"options:\n")?;
     for option in spec.options.iter().chain(&common_options::<T>()) {
-        describe(out, &option.word)?;
+        describe(
+            out,
+            &OptionWord {
+                help: help_of(topic, &option.word),
+                ..option.word
+            },
+        )?;
     }
     closing_options(out)?;
     out.write_all(b"\nexamples:\n")?;
@@ -81,6 +87,13 @@ fn command<T: HasCommon>(spec: &CommandSpec<T>, topic: Topic, out: Output) -> Re
         line(out, &["      ", meaning])?;
     }
     Ok(())
+}
+
+/// What an option does, in the command's own words if it has some.
+fn help_of(topic: Topic, word: &OptionWord) -> &'static str {
+    let mut own = memmap::COMMON_HELP.iter();
+    let own = own.find(|(name, _)| topic == Topic::Memmap && *name == word.name);
+    own.map_or(word.help, |(_, help)| help)
 }
 
 fn describe(out: Output, option: &OptionWord) -> Result<(), Errno> {

@@ -6,7 +6,7 @@ use crate::text::{Full, Text};
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::fs::{CWD, FileType, OFlags, RawDir, fstat, readlinkat_raw, stat};
+use rustix::fs::{CWD, FileType, OFlags, RawDir, fstat, fstatfs, readlinkat_raw, stat};
 use rustix::io::{fcntl_getfd, pread, read, retry_on_intr, write};
 
 /// A process, as a path of /proc names it.
@@ -101,6 +101,23 @@ pub fn identity(path: &CStr) -> Result<Identity, Errno> {
         found.st_mtime.cast_unsigned(),
         u64::from(found.st_mtime_nsec as u32),
     ])
+}
+
+/// Bytes of memory that reading all of a file through a mapping takes for good: those that a
+/// sparse file of tmpfs has no pages for yet (mm/shmem.c, `shmem_fault`). 0 elsewhere, where
+/// pages of a file can be dropped again. fstatfs(2), fstat(2).
+///
+/// # Errors
+/// As fstatfs(2) and fstat(2).
+pub fn unpaid_bytes(file: BorrowedFd<'_>) -> Result<u64, Errno> {
+    /// include/uapi/linux/magic.h
+    const TMPFS_MAGIC: u64 = 0x0102_1994;
+    if fstatfs(file)?.f_type.cast_unsigned() != TMPFS_MAGIC {
+        return Ok(0);
+    }
+    let stat = fstat(file)?;
+    let paid = stat.st_blocks.cast_unsigned().saturating_mul(512);
+    Ok(stat.st_size.cast_unsigned().saturating_sub(paid))
 }
 
 /// Opens a file for writing, not to be inherited over exec.

@@ -201,14 +201,20 @@ fn command(record: &str, notes: &[Note]) -> String {
         };
         let option = option.replace('_', "-");
         words.push(match &*note.value {
+            // Its one operand.
+            file if equals == ' ' && option == "file" => quoted(file),
             "on" => format!("--{option}"),
             value if equals == ' ' => format!("--{option} {}", quoted(value)),
             value => quoted(&format!("--{option}={value}")),
         });
     }
     let kept = |key: &str| value(notes, key).filter(|value| *value != "none");
-    words.extend(kept("seed").map(|seed| quoted(&format!("--seed={seed}"))));
-    words.extend(kept("label").map(|label| quoted(&format!("--label={label}"))));
+    for name in ["seed", "label"] {
+        words.extend(kept(name).map(|value| match equals {
+            ' ' => format!("--{name} {}", quoted(value)),
+            _ => quoted(&format!("--{name}={value}")),
+        }));
+    }
     words.join(" ")
 }
 

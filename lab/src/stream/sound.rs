@@ -1,9 +1,10 @@
 //! Rows that contradict themselves: no program wrote them, whatever their checksum says.
 
+use crate::text::shown;
 use cowitness::emit::audit_row::AuditRow;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::fixed::Milli;
-use cowitness::emit::memmap_row::MemmapRow;
+use cowitness::emit::memmap_row::{MODES, MemmapRow};
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Status;
 use cowitness::emit::sharing_row::{SharingFitRow, SharingRow};
@@ -123,7 +124,47 @@ impl Sound for MemmapRow<'_> {
             return Some("pages of 0 bytes".to_owned());
         }
         let wanted = bytes.div_ceil(page_bytes);
-        (pages != wanted).then(|| format!("{bytes} bytes are {wanted} pages, not {pages}"))
+        if pages != wanted {
+            return Some(format!("{bytes} bytes are {wanted} pages, not {pages}"));
+        }
+        if !MODES.contains(&self.mode) {
+            return Some(format!("unknown mode '{}'", shown(self.mode.as_bytes())));
+        }
+        if self.status == Status::Ok && self.vmas.is_none_or(|vmas| vmas == 0) {
+            return Some("it was touched, and is in no VMA".to_owned());
+        }
+        exceeds(
+            self.anon_huge_kib,
+            "KiB in huge pages",
+            self.target_rss_kib,
+            "KiB of RSS",
+        )
+        .or_else(|| self.miscounted())
+    }
+}
+
+/// Faults that the program itself may take meanwhile: the page of a heap's header, those at
+/// the ends of a stack's frame, and each page of its code and stack once if the kernel unmaps
+/// them to see who uses them (NUMA balancing).
+const OWN_FAULTS: u64 = 128;
+
+/// What no touching charges.
+trait Miscounted {
+    fn miscounted(&self) -> Option<String>;
+}
+
+impl Miscounted for MemmapRow<'_> {
+    fn miscounted(&self) -> Option<String> {
+        let pages = self.pages;
+        let first = self.minor_faults.zip(self.major_faults);
+        let again = self.again_minor_faults.zip(self.again_major_faults);
+        let sum = |(minor, major): (u64, u64)| minor.saturating_add(major);
+        if self.status == Status::Ok && first.is_none_or(|both| sum(both) == 0) {
+            return Some("it was touched, and no fault was counted".to_owned());
+        }
+        let mut both = [first, again].into_iter().flatten().map(sum);
+        let many = both.find(|faults| *faults > pages.saturating_add(OWN_FAULTS));
+        many.map(|faults| format!("{faults} faults of {pages} pages"))
     }
 }
 
@@ -178,14 +219,14 @@ impl Sound for SizesRow<'_> {
         let parts = [
             (
                 "distinct objects",
-                Some(self.distinct_objects),
-                Some(self.objects),
+                self.distinct_objects,
+                self.objects,
                 "objects",
             ),
             (
                 "distinct bytes",
-                Some(self.distinct_bytes),
-                Some(self.bytes_private),
+                self.distinct_bytes,
+                self.bytes_private,
                 "bytes",
             ),
             (
