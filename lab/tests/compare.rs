@@ -63,11 +63,26 @@ fn an_answer_that_is_another_counts() {
     assert!(ran.stdout.contains(want), "{}", ran.stdout);
 }
 
+/// Each time of proc is 1.3 times as long; split pages are as they were.
+fn slower_proc() -> String {
+    resealed(&timed(SLOW, 650_000))
+}
+
+/// Times of 500 us become `cold_ns`, those of the warm passes in proportion, and so the rates.
+fn timed(text: &str, cold_ns: u64) -> String {
+    let rate = |mib: u64, ns: u64| {
+        let centi = (mib * 100_000_000_000 + ns / 2) / ns;
+        format!("{}.{:02}", centi / 100, centi % 100)
+    };
+    let (warm_ns, pass) = (4 * cold_ns, cold_ns * 4 / 5);
+    let rates = format!("{},{}", rate(1, cold_ns), rate(5, warm_ns));
+    let times = format!(",{cold_ns},{warm_ns},{pass},{pass},{rates},");
+    text.replace(",500000,2000000,400000,400000,2000.00,2500.00,", &times)
+}
+
 #[test]
 fn the_threshold_makes_a_change_of_rate_a_failure() {
-    // Split pages are as they were.
-    let slower = SLOW.replace(",500000,2000000,", ",650000,2600000,");
-    let slower = resealed(&slower).replace("=1764439400", "=1764439401");
+    let slower = slower_proc().replace("=1764439400", "=1764439401");
     let status = |threshold: &[&str]| {
         let arguments = [&["compare"], threshold, &["slow.csv", "-"]].concat();
         let ran = lab(&arguments, slower.as_bytes());
@@ -87,8 +102,7 @@ fn the_threshold_makes_a_change_of_rate_a_failure() {
 /// What is not called faster or slower is beyond no threshold.
 #[test]
 fn what_noise_may_have_made_is_no_failure() {
-    let slower = resealed(&SLOW.replace(",500000,2000000,", ",650000,2600000,"));
-    let slower = slower.replace("=1764439400", "=1764439401");
+    let slower = slower_proc().replace("=1764439400", "=1764439401");
     let ran = lab(
         &["compare", "--noise=50", "--threshold=5", "slow.csv", "-"],
         slower.as_bytes(),

@@ -55,7 +55,7 @@ fn the_published_figures_come_out_as_the_published_headlines() {
             "of shared pages split by vmread 100 %",
             "faster cold read with proc at 256 KiB, contiguous 3.9×",
             "faster warm read with vmread at 256 KiB, contiguous +29 %",
-            "proc was 3.90 times as fast as vmread for the first (cold) read; vmread was 1.29 \
+            "proc was 3.90 [3.90, 3.90] times as fast as vmread for the first (cold) read; vmread was 1.29 [1.29, 1.29] \
              times as fast as proc for repeated (warm) reads.",
         ],
     );
