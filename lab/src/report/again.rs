@@ -8,7 +8,7 @@ use cowitness::emit::record::Record;
 use cowitness::emit::sizes_row::SizesRow;
 
 /// A command, or why there is none.
-type Command = Result<String, &'static str>;
+type Again = Result<String, &'static str>;
 
 /// What stands behind the options: words, or why they are not known.
 type Operands = Result<Vec<String>, &'static str>;
@@ -53,7 +53,7 @@ const BUILT_IN: &str = "built-in";
 const CUT: &str = " [cut]";
 
 /// Of a stream.
-pub fn command(source: &Source) -> Command {
+pub fn command(source: &Source) -> Again {
     let notes = &source.notes;
     let command = value(notes, "command").ok_or("The notes do not name the command.")?;
     let program = match &*source.record {
@@ -213,6 +213,9 @@ mod tests {
         let slope = [
             ("command", "startup"),
             ("arm_1", "/1"),
+            ("arm_2", "/2"),
+            ("arm_3", "/3"),
+            ("arm_4", "/4"),
             ("arm_static", "/s"),
         ];
         let heap = [
@@ -237,7 +240,7 @@ mod tests {
                 "startup",
                 &[],
                 &slope,
-                "cowitness startup slope 1=/1 static=/s",
+                "cowitness startup slope 1=/1 2=/2 3=/3 4=/4 static=/s",
             ),
             (
                 "memmap",
