@@ -23,6 +23,9 @@ use ratio::{Noise, Ratio, Verdict};
 use semantics::Semantics;
 use std::ffi::OsString;
 
+/// Columns that a narrow terminal is spared, in this order: the ratio's interval tells more.
+const EXPENDABLE: [&str; 3] = ["A MiB/s", "B MiB/s", "B/A"];
+
 /// One setting that both sides have measured, cold or warm.
 struct Line {
     cells: [String; 4],
@@ -45,13 +48,18 @@ struct Found {
     given: Option<u64>,
 }
 
-/// Compares the two inputs. `warn` is told, a line each, what was taken although it is not
+/// Compares the two inputs. `width` is that of the terminal, if the text goes to one. `warn` is
+/// told, a line each, what was taken although it is not
 /// whole.
 ///
 /// # Errors
 /// [`Failure`]: a side cannot be trusted, or the two cannot be compared. A change is not
 /// among them: that is the answer's.
-pub fn run(options: &CompareOptions, warn: &dyn Fn(&str)) -> Result<Answer, Failure> {
+pub fn run(
+    options: &CompareOptions,
+    width: Option<usize>,
+    warn: &dyn Fn(&str),
+) -> Result<Answer, Failure> {
     let [a, b] = &options.files;
     let (a, cut_a) = side(a, options.tolerance, warn)?;
     let (b, cut_b) = side(b, options.tolerance, warn)?;
@@ -67,7 +75,7 @@ pub fn run(options: &CompareOptions, warn: &dyn Fn(&str)) -> Result<Answer, Fail
     }
     let mut text = heading(&a, &b, &unlike, &cut);
     text += &found.changes();
-    text += &found.rates(timed, options.threshold_percent);
+    text += &found.rates(timed, options.threshold_percent, width);
     Ok(Answer {
         text,
         failure: found.failure(options.threshold_percent),
@@ -212,7 +220,7 @@ impl Found {
         text
     }
 
-    fn rates(&self, timed: bool, threshold: Option<u64>) -> String {
+    fn rates(&self, timed: bool, threshold: Option<u64>, width: Option<usize>) -> String {
         if !timed {
             return "\nRates are not compared: a side is emulated, and its times say nothing\n"
                 .to_owned();
@@ -241,7 +249,7 @@ impl Found {
         format!(
             "\nRates: ratio of medians, with an interval of at least 95 % confidence\n{}\n{}; faster \
              and slower are beyond {most} %, same is within {least} %, with all of the interval\n{}{moot}",
-            answer::table(&headings, rows),
+            answer::table_within(&headings, rows, width, &EXPENDABLE),
             counts.join(", "),
             restless(noise)
         )
