@@ -165,6 +165,9 @@ fn quoted(word: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Record, processes, notes, and the command wanted.
+    type Case<'c> = (&'c str, &'c [u64], &'c [(&'c str, &'c str)], &'c str);
+
     fn source(record: &str, pids: &[u64], pairs: &[(&str, &str)]) -> Source {
         let note = |(key, value): &(&str, &str)| Note {
             key: (*key).to_owned(),
@@ -228,7 +231,7 @@ mod tests {
             ("option_aslr", "on"),
             ("option_program", "cat"),
         ];
-        let cases: [(&str, &[u64], &[(&str, &str)], &str); 5] = [
+        let cases: [Case<'_>; 5] = [
             ("audit", &[7], &audit, "cowitness audit --stop 7"),
             (
                 "startup",
