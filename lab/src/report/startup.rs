@@ -311,10 +311,16 @@ fn said(differences: &[Difference], slope: Option<&Slope>) -> String {
         let name = crate::text::shown(one.arm.as_bytes());
         let what = one.what;
         match one.verdict {
-            "resolved" => format!(
-                "{name} takes {} ns {way} than a {what}",
-                one.found.median.abs()
-            ),
+            "resolved" => {
+                let mut ends = one.found.interval.unwrap_or_default().map(i128::abs);
+                ends.sort_unstable();
+                format!(
+                    "{name} takes {} ns [{}, {}] {way} than a {what}",
+                    one.found.median.abs(),
+                    ends[0],
+                    ends[1]
+                )
+            }
             _ => format!("no difference between {name} and a is resolved {what}"),
         }
     };

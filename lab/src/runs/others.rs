@@ -247,6 +247,20 @@ impl Others {
         })
     }
 
+    /// The processes that were looked at or read, each once.
+    #[must_use]
+    pub fn pids(&self) -> Vec<u64> {
+        let read = self.audits.iter().map(|audit| audit.pid);
+        let mut pids: Vec<u64> = self
+            .surveys
+            .iter()
+            .map(|survey| survey.pid)
+            .chain(read)
+            .collect();
+        pids.dedup();
+        pids
+    }
+
     /// Adds all that another stream has.
     pub fn extend(&mut self, other: Self) {
         let Self {
