@@ -79,6 +79,118 @@ fn a_subject_with_children_is_not_measured_and_leaves_none() {
     marker.wait_until_gone();
 }
 
+/// Whoever becomes this program may have children; they are left alone, and what subjects
+/// leave behind is not taken for one of them.
+#[test]
+fn children_from_before_are_not_those_of_subjects() {
+    let _alone = alone();
+    let (theirs, ours) = (Marker::new(), Marker::new());
+    let daemon = format!(
+        "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep({})\n    os._exit(0)\nos.wait()\nsys.stdin.read()",
+        ours.0
+    );
+    let shell = format!("sleep {} >/dev/null 2>&1 & exec \"$@\"", theirs.0);
+    let output = Command::new("sh")
+        .args(["-c", &shell, "sh", BINARY])
+        .args("sharing -q --arm elf --n 2,3 --reps 1 --".split(' '))
+        .args([PYTHON, "-c", &daemon])
+        .output()
+        .unwrap();
+    let (processes, fits) = both(&output, 3);
+    assert_eq!(
+        statuses(&processes),
+        BTreeSet::from(["skipped:a-subject-forked"])
+    );
+    assert_eq!(verdicts(&fits), [("elf", "invalid")]);
+    ours.wait_until_gone();
+    assert_eq!(processes_with(&theirs.0).len(), 1, "it sleeps on");
+    // And they spoil nothing.
+    let output = Command::new("sh")
+        .args(["-c", &shell, "sh", BINARY])
+        .args("sharing -q --arm elf --n 2,3 --reps 1".split(' '))
+        .output()
+        .unwrap();
+    let (processes, _) = both(&output, 0);
+    assert_eq!(statuses(&processes), BTreeSet::from(["ok"]));
+}
+
+/// A program that becomes root altogether may not be killed by nobody.
+#[test]
+fn a_subject_that_may_not_be_killed_ends_with_its_input_or_is_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let _alone = alone();
+    let marker = Marker::new();
+    let becomes_root = "import os, sys, time; os.setresuid(0, 0, 0); ";
+    let ends = format!("{becomes_root}sys.stdin.read()");
+    let goes_on = format!("{becomes_root}time.sleep({})", marker.0);
+    let seen = |program: &str| {
+        let (mut nobody, folder) = command_as_nobody("sharing -q --n 2,3 --reps 2 --arm elf --")?;
+        let copy = folder.0.join("python3");
+        let found = ["/usr/local/bin", "/usr/bin"]
+            .map(|folder| format!("{folder}/{PYTHON}"))
+            .into_iter()
+            .find(|path| fs::metadata(path).is_ok())?;
+        fs::copy(found, &copy).unwrap();
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
+        let output = nobody.arg(&copy).args(["-c", program]).output().unwrap();
+        Some((both(&output, 3), output))
+    };
+    let Some(((processes, _), _)) = seen(&ends) else {
+        return;
+    };
+    if statuses(&processes).contains("skipped:exited-1") {
+        eprintln!("skipped: programs do not become another user's here (nosuid)");
+        return;
+    }
+    let allowed = ["errno:EACCES", "errno:EPERM", OTHERS];
+    assert!(
+        statuses(&processes)
+            .iter()
+            .all(|status| allowed.contains(status)),
+        "{:?}",
+        statuses(&processes)
+    );
+    let Some(((processes, _), output)) = seen(&goes_on) else {
+        return;
+    };
+    assert_eq!(processes.rows.len(), 10);
+    let later = processes.rows.iter().map(|row| &*row["status"]).skip(3);
+    assert!(
+        later
+            .clone()
+            .any(|status| status == "skipped:one-cannot-be-ended"),
+        "{:?}",
+        later.collect::<Vec<_>>()
+    );
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("may not be killed"), "{stderr}");
+}
+
+#[test]
+fn the_built_in_subject_has_no_name_when_a_signal_comes() {
+    let _alone = alone();
+    let folder = Folder::new();
+    let mut running = Running(
+        command("sharing -q --text 1G --dir")
+            .arg(&folder.0)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let pid = running.0.id();
+    wait_for("the file is being written", || {
+        let links = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        let mut targets = links.filter_map(|link| fs::read_link(link.ok()?.path()).ok());
+        targets.any(|to| to.starts_with(&folder.0) && to.to_string_lossy().ends_with(" (deleted)"))
+    });
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
+    let killed = Command::new("kill").arg(pid.to_string()).status();
+    assert!(killed.unwrap().success());
+    assert_eq!(running.0.wait().unwrap().code(), Some(143));
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
+}
+
 #[test]
 fn subjects_that_do_not_end_as_they_should() {
     let _alone = alone();

@@ -114,7 +114,7 @@ const OTHERS: [usize; 6] = [SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU]
 ///
 /// # Errors
 /// As [`install`].
-pub(super) fn stop_on_others() -> Result<(), Errno> {
+pub fn stop_on_others() -> Result<(), Errno> {
     let stop = stop as *const () as usize;
     for signal in OTHERS {
         if current(signal)? != SIG_IGN {

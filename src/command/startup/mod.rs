@@ -3,7 +3,7 @@
 
 mod compare;
 mod fit;
-mod order;
+pub(super) mod order;
 mod registered;
 mod subject;
 mod times;
