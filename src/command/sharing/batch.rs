@@ -252,12 +252,12 @@ fn finish(subjects: Subjects) -> Result<(), Errno> {
 fn clean_up() {
     // A killed process ends at once unless it hangs in the kernel; that is not waited for
     // for ever.
-    for _ in 0..2000 {
+    for wait_ms in 1..=64 {
         if !reap_ended() {
             return;
         }
         census::kill_strays();
-        sleep_ms(1);
+        sleep_ms(wait_ms);
     }
 }
 

@@ -48,7 +48,7 @@ impl Growth {
     /// A pair counts if the kernel's lag moves its slope by at most 5 % of the file: growth is
     /// a reading less the mean of two, and a slope the difference of two growths, so four
     /// lags, over how far the numbers are apart. `least_kb` of shared memory was seen in every
-    /// process, so the machine cannot have less.
+    /// process as its own, so the machine cannot have grown by less.
     ///
     /// # Errors
     /// Why it is not known.

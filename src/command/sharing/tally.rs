@@ -72,7 +72,9 @@ pub(super) struct Tally<'v> {
     pub(super) uss_min_kb: Option<u64>,
     shared_dirty_kb: Option<u64>,
     file_dirty_kb: Option<u64>,
-    /// The least Pss_Shmem of a process: each of them costs the machine at least that.
+    /// Whether every process has a file in memory of its own.
+    has_own_file: bool,
+    /// The least Pss_Shmem of a process.
     shmem_least_kb: Option<u64>,
     pub(super) swap_kb: u64,
     growth: Growth,
@@ -96,6 +98,7 @@ impl<'v> Tally<'v> {
         };
         let file_kb = chosen.file_bytes.div_ceil(1024);
         let mut tally = Self::empty(arm, file_kb, load_bytes);
+        tally.has_own_file = form == Form::InMemory;
         let written_kb = chosen.written_bytes.div_ceil(1024);
         tally.need_kb = PROCESS_KB
             + match form {
@@ -120,6 +123,7 @@ impl<'v> Tally<'v> {
             uss_min_kb: None,
             shared_dirty_kb: None,
             file_dirty_kb: None,
+            has_own_file: false,
             shmem_least_kb: None,
             swap_kb: 0,
             growth: Growth::default(),
@@ -230,21 +234,23 @@ impl<'v> Tally<'v> {
         } else if swap_kb.saturating_mul(20) > self.file_kb {
             Some(Doubt::Swapped)
         } else {
-            let least_kb = self.shmem_least_kb.unwrap_or(0);
-            self.growth.slope_milli(self.file_kb, least_kb).err()
+            self.slope_milli().err()
         }
     }
 
+    fn slope_milli(&self) -> Result<i64, Doubt> {
+        // In another arm it may have been there before, and be the same in all processes.
+        let own_kb = self.shmem_least_kb.filter(|_| self.has_own_file);
+        self.growth.slope_milli(self.file_kb, own_kb.unwrap_or(0))
+    }
+
     pub(super) fn verdict(&self, reference: &Tally<'_>) -> &'static str {
-        let slope = self
-            .growth
-            .slope_milli(self.file_kb, self.shmem_least_kb.unwrap_or(0));
         verdict(&Facts {
             is_valid: self.doubt(reference).is_none(),
             file_kb: self.file_kb,
             shared_dirty_kb: self.shared_dirty_kb,
             file_dirty_kb: self.file_dirty_kb,
-            shmem_milli: slope.ok(),
+            shmem_milli: self.slope_milli().ok(),
             private_milli: self.private_milli(reference),
         })
     }
