@@ -5,7 +5,7 @@ mod common;
 #[path = "common/sharing.rs"]
 mod helpers;
 
-use common::{BINARY, Row, command, command_as_nobody, field, number, run};
+use common::{BINARY, Row, command, command_as_nobody, field, run};
 use helpers::{
     Folder, Marker, PYTHON, Running, alone, arm, both, decimal, processes_with, sharing, statuses,
     streams, verdicts, wait_for,
@@ -189,7 +189,7 @@ fn a_subject_that_may_not_be_killed_ends_with_its_input_or_is_told() {
         return;
     };
     assert_eq!(processes.rows.len(), 10);
-    let first = number(&processes.rows[0], "n").unwrap() as usize;
+    let first: usize = processes.rows[0]["n"].parse().unwrap();
     for row in &processes.rows[first..] {
         assert_eq!(row["status"], "skipped:one-cannot-be-ended");
     }
@@ -289,7 +289,7 @@ except FileExistsError:
     assert_eq!(running.0.wait().unwrap().code(), Some(3));
     let (processes, fits) = streams(&text);
     let statuses: Vec<&str> = processes.rows.iter().map(|row| &*row["status"]).collect();
-    let first = number(&processes.rows[0], "n").unwrap() as usize;
+    let first: usize = processes.rows[0]["n"].parse().unwrap();
     assert!(
         statuses[..first].contains(&"skipped:killed-by-signal-9"),
         "{statuses:?}"
