@@ -149,9 +149,15 @@ fn a_subject_that_may_not_be_killed_ends_with_its_input_or_is_told() {
     let marker = Marker::new();
     let becomes_root = "import os, sys, time; os.setresuid(0, 0, 0); ";
     let ends = format!("{becomes_root}sys.stdin.read()");
-    let goes_on = format!("{becomes_root}time.sleep({})", marker.0);
+    // It is measured, and becomes another program when it is let go.
+    let goes_on = format!(
+        "import os, sys; sys.stdin.read(); \
+         os.execv('PYTHON', ['python3', '-c', '{becomes_root}time.sleep({})'])",
+        marker.0
+    );
     let seen = |program: &str| {
-        let (mut nobody, folder) = command_as_nobody("sharing -q --n 2,3 --reps 2 --arm elf --")?;
+        let (mut nobody, folder) =
+            command_as_nobody("sharing -q --settle 5 --n 2,3 --reps 2 --arm elf --")?;
         let copy = folder.0.join("python3");
         let found = ["/usr/local/bin", "/usr/bin"]
             .map(|folder| format!("{folder}/{PYTHON}"))
@@ -161,9 +167,14 @@ fn a_subject_that_may_not_be_killed_ends_with_its_input_or_is_told() {
         fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
         // A subject that goes on has our standard error, too; a pipe would not end.
         let said = folder.0.join("said");
+        let program = program.replace("PYTHON", copy.to_str().unwrap());
+        let first = match program.contains("execv") {
+            true => PYTHON.as_ref(),
+            false => copy.as_path(),
+        };
         let output = nobody
-            .arg(&copy)
-            .args(["-c", program])
+            .arg(first)
+            .args(["-c", &program])
             .stderr(fs::File::create(&said).unwrap())
             .output()
             .unwrap();
