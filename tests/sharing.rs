@@ -4,7 +4,7 @@ mod common;
 #[path = "common/sharing.rs"]
 mod helpers;
 
-use common::{BINARY, Row, number, run, stdout};
+use common::{BINARY, Row, command, number, run, stdout};
 use helpers::{Folder, PYTHON, alone, arm, decimal, sharing, statuses, verdicts, with_verdicts};
 use std::collections::BTreeSet;
 use std::fs;
@@ -115,6 +115,53 @@ fn real_programs_have_rows_and_verdicts() {
         let seen = |row: &Row| number(row, "bystanders") > Some(0);
         assert!(processes.rows.iter().any(seen), "{program}");
     }
+}
+
+/// Batches in the order of their rows.
+fn batches(processes: &common::Stream) -> Vec<(String, String, String)> {
+    let of = |row: &Row| (row["arm"].clone(), row["n"].clone(), row["rep"].clone());
+    let mut all: Vec<_> = processes.rows.iter().map(of).collect();
+    all.dedup();
+    all
+}
+
+#[test]
+fn the_seed_decides_the_order_and_every_arm_stands_everywhere() {
+    let _alone = alone();
+    // Eighteen rounds of three arms, so three blocks of six.
+    let run = |seed: u64| {
+        let options = format!("--text 64K --n 1,2,3 --reps 6 --seed {seed}");
+        let output = command(&format!("sharing -q {options}")).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        batches(&helpers::streams(&text).0)
+    };
+    let (one, again, other) = (run(1), run(1), run(2));
+    assert_eq!(one, again);
+    assert_ne!(one, other);
+    for order in [&one, &other] {
+        // Once each.
+        assert_eq!(order.len(), 3 * 3 * 6);
+        assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), order.len());
+        for place in 0..3 {
+            for arm in ["elf", "native", "memfd"] {
+                let there = order.iter().skip(place).step_by(3);
+                assert_eq!(there.filter(|batch| batch.0 == arm).count(), 6, "{arm}");
+            }
+        }
+        let numbers: Vec<&str> = order.iter().step_by(3).map(|batch| &*batch.1).collect();
+        let sorted = numbers.chunks(3).all(|three| three == ["1", "2", "3"]);
+        assert!(!sorted, "{numbers:?}");
+    }
+}
+
+#[test]
+fn a_control_that_is_another_program_is_named() {
+    let _alone = alone();
+    let control = format!("sharing --arm static={BINARY} --n 1,2 --reps 1 --settle 1 -- cat");
+    let summary = run(&control).stderr;
+    let summary = String::from_utf8_lossy(&summary);
+    let want = format!("  static ({BINARY}, another program): not every process");
+    assert!(summary.contains(&want), "{summary}");
 }
 
 /// What each subject sees of itself, by process id.
@@ -250,7 +297,7 @@ fn help_is_as_written_and_the_summary_says_what_was_found() {
     let summary = String::from_utf8_lossy(&output.stderr);
     for part in [
         "21 of 21 processes ok",
-        "  elf: processes share the program's pages",
+        "  elf: what the others are compared with, so shared by definition\n    of the PSS of a single process 9",
         "  native: every process has a copy of the segments in memory of its own",
         "  memfd: every process costs the machine a copy of the file as shared memory",
     ] {

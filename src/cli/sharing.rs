@@ -102,10 +102,11 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             into private memory; memfd executes a file in memory, one for each process;\n\
             static=PATH is a control without interpreter (static alone: a second file of\n\
             the built-in subject).\n\
+            The order of the batches is shuffled; each arm stands first equally often.\n\
             Verdicts, the first that applies: invalid, dirty-cache, copied-shmem,\n\
             copied-anon, shared, mixed. If an arm is invalid the exit status is 3.\n\n\
             Without PROGRAM a built-in subject is used: a static program with text and data\n\
-            of a chosen size, in a file that is gone afterwards. PROGRAM must be an ELF\n\
+            of a chosen size, in a file without a name. PROGRAM must be an ELF\n\
             program that reads standard input and ends when that does (cat, python3); it\n\
             is looked for in /usr/local/bin, /usr/bin and /bin, its environment is\n\
             PATH and LC_ALL=C, its output is dropped.\n",
@@ -206,7 +207,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             value: "byte|eof",
             default: "eof",
             allowed: "byte, eof",
-            help: "what lets a subject go: a byte for each, or the end of its input",
+            help: "what lets a subject go: a byte, after which it must end, or the end of its input",
         },
         set: |options, word| {
             options.release = one_of(word, &[("byte", Release::Byte), ("eof", Release::End)])?;

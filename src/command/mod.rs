@@ -1,6 +1,7 @@
 //! The commands, one file or folder each: they join fixtures, readers and measurement
 //! to what is emitted.
 
+mod apart;
 pub mod audit;
 pub mod bench;
 pub mod env;

@@ -54,6 +54,18 @@ fn parse(digits: &[u8], radix: u32) -> Option<u64> {
     })
 }
 
+/// How many numbers a list like `0-3,8` names, as the kernel prints sets of CPUs and nodes
+/// (`bitmap_print_to_pagebuf`, lib/bitmap-str.c). `None` if it is no such list.
+#[must_use]
+pub fn count_listed(text: &[u8]) -> Option<u64> {
+    let span = |part: &[u8]| match split_once(part, b'-') {
+        Some((first, last)) => decimal(last)?.checked_sub(decimal(first)?)?.checked_add(1),
+        None => decimal(part).map(|_| 1),
+    };
+    let mut parts = text.split(|&byte| byte == b',');
+    parts.try_fold(0_u64, |sum, part| sum.checked_add(span(part)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,5 +138,20 @@ mod tests {
         assert_eq!(split_once(b"a:b:c", b':'), Some((&b"a"[..], &b"b:c"[..])));
         assert_eq!(split_once(b"a:", b':'), Some((&b"a"[..], &b""[..])));
         assert_eq!(split_once(b"a", b':'), None);
+    }
+
+    #[test]
+    fn lists_are_counted() {
+        let known: [(&[u8], Option<u64>); 6] = [
+            (b"0", Some(1)),
+            (b"0-1", Some(2)),
+            (b"0-3,8,10-11", Some(7)),
+            (b"", None),
+            (b"3-1", None),
+            (b"0-3\n", None),
+        ];
+        for (text, count) in known {
+            assert_eq!(count_listed(text), count, "{text:?}");
+        }
     }
 }

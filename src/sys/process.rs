@@ -108,15 +108,58 @@ pub(super) fn wait_for_stop(pid: i32) -> Result<i32, Errno> {
     }
 }
 
+/// How long a child that may not be killed has to end by itself.
+pub const DENIED_PATIENCE_MS: u32 = 2000;
+
+impl Child {
+    /// Kills and reaps it. One that has become a program of another user (setuid) may not be
+    /// killed; it has so many milliseconds to end by itself. kill(2), waitpid(2).
+    ///
+    /// # Errors
+    /// `EPERM`: it is still there.
+    fn end(&self, patience_ms: u32) -> Result<(), Errno> {
+        if kill_process(self.pid, Signal::KILL) != Err(Errno::PERM) {
+            // ECHILD: it is reaped already.
+            while self.wait(WaitOptions::empty()).is_ok_and(goes_on) {}
+            return Ok(());
+        }
+        for _ in 0..patience_ms {
+            if self.ended() != Ok(None) {
+                return Ok(());
+            }
+            sleep_ms(1);
+        }
+        Err(Errno::PERM)
+    }
+
+    /// Ends it, as dropping it does, and tells if that cannot be.
+    ///
+    /// # Errors
+    /// `EPERM`: it has become a program of another user, and goes on.
+    pub fn finish(self, patience_ms: u32) -> Result<(), Errno> {
+        let ended = self.end(patience_ms);
+        core::mem::forget(self);
+        ended
+    }
+}
+
+/// Whether it was only stopped or continued.
+fn goes_on(status: WaitStatus) -> bool {
+    !status.exited() && !status.signaled()
+}
+
 impl Drop for Child {
     fn drop(&mut self) {
-        // ESRCH is impossible before the wait; ECHILD means it is reaped already.
-        let _ = kill_process(self.pid, Signal::KILL);
-        while let Ok(status) = self.wait(WaitOptions::empty()) {
-            if status.exited() || status.signaled() {
-                break;
-            }
-        }
+        // Who wants to know asks `finish`.
+        let _ = self.end(DENIED_PATIENCE_MS);
+    }
+}
+
+/// Sends a signal to a child of ours. kill(2).
+pub fn send(pid: i32, signal: i32) {
+    if let (Some(pid), Some(signal)) = (Pid::from_raw(pid), Signal::from_named_raw(signal)) {
+        // ESRCH: it has ended by itself.
+        let _ = kill_process(pid, signal);
     }
 }
 

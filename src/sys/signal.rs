@@ -184,7 +184,7 @@ const OTHERS: [usize; 12] = [
 ///
 /// # Errors
 /// As [`install`].
-pub(super) fn stop_on_others() -> Result<(), Errno> {
+pub fn stop_on_others() -> Result<(), Errno> {
     let mut others = OTHERS.into_iter().chain(SIGRTMIN..=SIGRTMAX);
     others.try_for_each(end_on)
 }

@@ -11,7 +11,7 @@ unsafe extern "C" {
 }
 
 /// Where the built-in subject's code must stand in its image. Its text and data are touched
-/// relative to that; the six words it reads follow it.
+/// relative to that; the five words it reads follow it.
 pub const BUILTIN_CODE_AT: usize = 0x200;
 
 /// The built-in subject's code.

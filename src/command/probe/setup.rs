@@ -4,13 +4,14 @@
 //! child ends, and at SIGINT, SIGTERM and SIGHUP, everything is as it was before this process
 //! ends; only SIGKILL of it leaves the changes.
 
+use crate::command::apart::apart;
 use crate::error::Error;
 use crate::fixture::kinds::file;
 use crate::proc::choice::selected;
 use crate::proc::number::decimal;
 use crate::sys::file::{open, read_at, read_link, read_whole, write_whole};
-use crate::sys::process::{self, Ending, Side, exit, fork};
-use crate::sys::signal::{self, Held};
+use crate::sys::process;
+use crate::sys::signal;
 use crate::sys::stdio::stderr;
 use crate::sys::system::{swap_off, swap_on};
 use crate::sys::{Errno, errno};
@@ -99,41 +100,10 @@ pub(super) fn around(
     let held = signal::hold().map_err(Error::kernel("hold back signals"))?;
     let mut undo = Undo::default();
     change(&mut undo, quiet, page_bytes);
-    let ended = supervised(&held, probe);
+    let ended = apart(&held, probe);
     let restored = undo.all();
     drop(held);
-    match (restored, ended) {
-        (Err(error), _) | (Ok(()), Err(error)) => Err(error),
-        (Ok(()), Ok(Ending::Exited(0))) => Ok(()),
-        (Ok(()), Ok(Ending::Exited(status))) => Err(Error::Reported(status)),
-        (Ok(()), Ok(Ending::Killed(signal))) => Err(Error::Reported(128 + signal)),
-    }
-}
-
-/// Probes in a child; a signal ends that first.
-fn supervised(held: &Held, probe: &mut dyn FnMut() -> Result<(), Error>) -> Result<Ending, Error> {
-    match fork().map_err(Error::kernel("fork"))? {
-        Side::Child => {
-            held.let_through();
-            exit(match probe() {
-                Ok(()) => 0,
-                Err(error) => {
-                    error.report(stderr());
-                    error.status()
-                }
-            })
-        }
-        Side::Parent(child) => {
-            let mut came = None;
-            let ended = child.end_unless(&mut || {
-                came = held.next(20);
-                came.is_some()
-            });
-            let ended = ended.map_err(Error::kernel("wait for the child"))?;
-            let stopped = Ending::Killed(came.unwrap_or_default());
-            Ok(ended.unwrap_or(stopped))
-        }
-    }
+    restored.and(ended)
 }
 
 /// Makes all changes that can be made; who asks for a kind whose need is not met is told so.

@@ -1,13 +1,13 @@
 //! One batch: N processes of a program, held together at the barrier, looked at once.
 
-use super::census::{self, Census};
+use super::census;
 use crate::cli::sharing::{N_MAX, Release};
 use crate::error::Error;
 use crate::fixture::subject::{CANNOT_EXECUTE, Gathering, Launch, Place, Subject};
 use crate::proc::rollup::{self, FIELD_COUNT, Rollup, RollupError};
 use crate::proc::status::kib_field;
 use crate::sys::file::{Process, read_proc, read_whole};
-use crate::sys::process::{Ending, reap_ended, sleep_ms};
+use crate::sys::process::{DENIED_PATIENCE_MS, Ending, reap_ended, sleep_ms};
 use crate::sys::{Clock, Errno};
 use heapless::Vec;
 
@@ -56,6 +56,12 @@ pub(super) struct Together {
     pub(super) bystanders: Option<u64>,
     /// The first field of smaps_rollup that is not known.
     pub(super) unknown: Option<RollupError>,
+    /// Whether a subject goes on, because it may not be killed.
+    pub(super) cannot_end: bool,
+    /// Whether all patience went by and no process came to the barrier.
+    pub(super) waited_in_vain: bool,
+    /// A process that did not let itself be looked at.
+    pub(super) hides: Option<i32>,
 }
 
 /// How a batch is run.
@@ -66,8 +72,6 @@ pub(super) struct Batch<'b> {
     pub(super) release: Release,
     /// What a process will take of the machine, KiB.
     pub(super) need_kb: u64,
-    /// Whether every child of this process is one of the batch's.
-    pub(super) is_alone: bool,
 }
 
 type Subjects = Vec<Subject, N_MAX>;
@@ -95,15 +99,17 @@ impl Batch<'_> {
         let mut subjects = Subjects::new();
         self.start(&gathering, &mut subjects, slots);
         if subjects.len() == slots.len() {
-            let places = self.settle(&gathering, &subjects, slots);
+            let (places, had_time) = self.settle(&gathering, &subjects, slots);
+            together.waited_in_vain = had_time && !places.contains(&Place::AtBarrier);
             together.unknown = sweep(&subjects, &places, slots);
             at_barrier = Some(Memory::now()?);
             self.look_again(&gathering, &subjects, slots, &mut together);
             self.let_go(&mut gathering, &subjects, slots);
         }
-        drop(subjects);
+        gathering.release_by_end();
+        together.cannot_end = finish(subjects).is_err();
         drop(gathering);
-        self.clean_up();
+        clean_up();
         if let Some(memory) = at_barrier {
             together.shmem_grown_kb = memory.shmem_over(&before)?;
             together.shmem_is_exact = memory.is_exact && before.is_exact;
@@ -121,7 +127,8 @@ impl Batch<'_> {
                     let _ = subjects.push(subject);
                 }
                 Err(errno) => {
-                    spoil_all(&mut slots[index..], Outcome::Errno(errno));
+                    // Those behind it were not tried.
+                    slots[index].spoil(Outcome::Errno(errno));
                     spoil_all(slots, Outcome::Skipped("others-did-not-start"));
                     return;
                 }
@@ -130,8 +137,13 @@ impl Batch<'_> {
     }
 
     /// Waits until all are at the barrier in one look, until one never will be, or until
-    /// patience ends.
-    fn settle(&self, gathering: &Gathering, subjects: &Subjects, slots: &mut [Slot]) -> Places {
+    /// patience ends, which is told.
+    fn settle(
+        &self,
+        gathering: &Gathering,
+        subjects: &Subjects,
+        slots: &mut [Slot],
+    ) -> (Places, bool) {
         let deadline = self.clock.now_ns() + self.patience_ns;
         let is_there = |place: &Place| *place == Place::AtBarrier;
         let is_over = |place: &Place| matches!(place, Place::Ended(_) | Place::Hidden(_));
@@ -159,7 +171,7 @@ impl Batch<'_> {
         if !all {
             spoil_all(slots, Outcome::Skipped("others-not-at-barrier"));
         }
-        places
+        (places, had_time)
     }
 
     /// What could have changed while they were looked at must not have.
@@ -170,10 +182,10 @@ impl Batch<'_> {
         slots: &mut [Slot],
         together: &mut Together,
     ) {
-        let Census { bystanders, forked } =
-            census::take(subjects, &[gathering.anchor().pid()], self.is_alone);
-        together.bystanders = bystanders;
-        if forked {
+        let census = census::take(subjects, &[gathering.anchor().pid()]);
+        together.bystanders = census.bystanders;
+        together.hides = census.hides;
+        if census.forked {
             spoil_all(slots, Outcome::Skipped("a-subject-forked"));
         }
         for (slot, subject) in slots.iter_mut().zip(subjects) {
@@ -215,25 +227,41 @@ impl Batch<'_> {
             }
         }
     }
+}
 
-    /// Kills and reaps what subjects have left behind: orphans are adopted.
-    fn clean_up(&self) {
-        if !self.is_alone {
+/// Ends what has not ended. A program that has become another user's may not be killed; but
+/// its input has ended by now.
+///
+/// # Errors
+/// `EPERM`: one goes on all the same.
+fn finish(subjects: Subjects) -> Result<(), Errno> {
+    let mut patience_ms = DENIED_PATIENCE_MS;
+    let mut all = Ok(());
+    for subject in subjects {
+        let ended = subject.finish(patience_ms);
+        if ended.is_err() {
+            // The others had as long.
+            patience_ms = 0;
+        }
+        all = all.and(ended);
+    }
+    all
+}
+
+/// Kills and reaps what subjects have left behind: orphans are adopted.
+fn clean_up() {
+    // A killed process ends at once unless it hangs in the kernel; that is not waited for
+    // for ever.
+    for wait_ms in 1..=64 {
+        if !reap_ended() {
             return;
         }
-        // A killed process ends at once unless it hangs in the kernel; that is not waited for
-        // for ever.
-        for _ in 0..2000 {
-            if !reap_ended() {
-                return;
-            }
-            census::kill_strays(&[]);
-            sleep_ms(1);
-        }
+        census::kill_strays();
+        sleep_ms(wait_ms);
     }
 }
 
-fn spoil_all(slots: &mut [Slot], outcome: Outcome) {
+pub(super) fn spoil_all(slots: &mut [Slot], outcome: Outcome) {
     for slot in slots {
         slot.spoil(outcome);
     }
@@ -270,15 +298,22 @@ fn sweep(subjects: &Subjects, places: &Places, slots: &mut [Slot]) -> Option<Rol
                 continue;
             }
         };
-        if let Err(error) = rollup::parse(text, &mut slot.rollup) {
-            // A process that has ended has no lines; its ending is told instead.
-            if !text.is_empty() {
-                slot.spoil(Outcome::Skipped("unknown-smaps_rollup"));
-                unknown = unknown.or(Some(error));
-            }
-        }
+        // The first is told.
+        let unknown_here = take(text, slot);
+        unknown = unknown.or(unknown_here);
     }
     unknown
+}
+
+/// Takes the text of smaps_rollup over; gives what of it is not known.
+pub(super) fn take(text: &[u8], slot: &mut Slot) -> Option<RollupError> {
+    let error = rollup::parse(text, &mut slot.rollup).err()?;
+    // A process that has ended has no lines; its ending is told instead.
+    if text.is_empty() {
+        return None;
+    }
+    slot.spoil(Outcome::Skipped("unknown-smaps_rollup"));
+    Some(error)
 }
 
 /// The machine's memory, KiB.
@@ -309,8 +344,9 @@ impl Memory {
         })
     }
 
-    /// How much more Shmem there is than without the processes. What others take or give back meanwhile is halved by looking before and after. A file in
-    /// memory goes some time after the last process that has it.
+    /// How much more Shmem there is than without the processes. What others take or give back
+    /// meanwhile is halved by looking before and after. A file in memory goes some time after
+    /// the last process that has it.
     fn shmem_over(&self, before: &Self) -> Result<Option<i64>, Error> {
         const LOOKS: u32 = 10;
         let mut after = Self::now()?;
@@ -325,26 +361,5 @@ impl Memory {
         let signed = |value: u64| i64::try_from(value).ok();
         let grown = signed(self.shmem_kb).zip(signed(without));
         Ok(grown.map(|(at, without)| at - without))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::command::env::Kernel;
-    use crate::text::Text;
-    use std::format;
-
-    #[test]
-    fn a_field_that_is_not_known_ends_the_run_and_is_named_with_the_kernel() {
-        let text = b"1000-2000 ---p 00000000 00:00 0   [rollup]\nPss_Moon: 4 kB\n";
-        let unknown = rollup::parse(text, &mut [None; FIELD_COUNT]).unwrap_err();
-        let error = Error::Rollup(unknown);
-        let mut line = Text::new();
-        error.describe(&mut line);
-        let kernel = Kernel::read();
-        let want = format!("Linux {} has unknown field Pss_Moon", kernel.release());
-        assert!(line.read().unwrap().contains(&want), "{line:?}");
-        assert_eq!(error.status(), 3);
     }
 }

@@ -23,23 +23,25 @@ pub(super) struct Census {
     /// Processes, none of them a subject, that map a file that the subjects map; at least so
     /// many, if some could not be looked at. `None`: none was seen, and not all could be.
     pub(super) bystanders: Option<u64>,
+    /// A process that did not let itself be looked at.
+    pub(super) hides: Option<i32>,
     /// Whether a subject has children, or had some that are ours now.
     pub(super) forked: bool,
 }
 
 /// Looks at every process. Those in `ours` are no bystanders and no strays.
-pub(super) fn take(subjects: &[Subject], ours: &[i32], notes_strays: bool) -> Census {
+pub(super) fn take(subjects: &[Subject], ours: &[i32]) -> Census {
     let is_subject = |pid: i32| subjects.iter().any(|subject| subject.pid() == pid);
     let files = subjects
         .first()
         .and_then(|first| files_of(first.pid()).ok());
     let mut census = Census::default();
-    let (mut found, mut hidden) = (0, files.is_none());
+    let (mut found, mut is_blind) = (0, files.is_none());
     let seen = each_process(&mut |pid, parent| {
         if is_subject(pid) || ours.contains(&pid) || pid == own_id() {
             return;
         }
-        census.forked |= is_subject(parent) || (notes_strays && parent == own_id());
+        census.forked |= is_subject(parent) || parent == own_id();
         let Some(files) = &files else { return };
         match maps_one(pid, files) {
             Ok(maps) => found += u64::from(maps),
@@ -47,11 +49,11 @@ pub(super) fn take(subjects: &[Subject], ours: &[i32], notes_strays: bool) -> Ce
             Err(Errno::NOENT | Errno::SRCH) => {}
             // A thread of the kernel has no memory.
             Err(_) if pid == KTHREADD || parent == KTHREADD => {}
-            Err(_) => hidden = true,
+            Err(_) => census.hides = Some(pid),
         }
     });
-    hidden |= seen.is_err();
-    census.bystanders = Some(found).filter(|found| *found > 0 || !hidden);
+    is_blind |= seen.is_err() || census.hides.is_some();
+    census.bystanders = Some(found).filter(|found| *found > 0 || !is_blind);
     census
 }
 
@@ -59,10 +61,10 @@ pub(super) fn take(subjects: &[Subject], ours: &[i32], notes_strays: bool) -> Ce
 /// namespace of a container there is none.
 const KTHREADD: i32 = 2;
 
-/// Kills children of ours that `ours` does not name.
-pub(super) fn kill_strays(ours: &[i32]) {
+/// Kills all children of ours.
+pub(super) fn kill_strays() {
     let seen = each_process(&mut |pid, parent| {
-        if parent == own_id() && !ours.contains(&pid) {
+        if parent == own_id() {
             crate::sys::process::kill(pid);
         }
     });

@@ -7,7 +7,7 @@ use crate::fixture::elf::{Elf, HEAD_BYTES};
 use crate::fixture::subject::descriptor_path;
 use crate::sys::file::{self, create_program, read_at};
 use crate::sys::process::own_id;
-use crate::sys::{Errno, exec};
+use crate::sys::{Errno, exec, signal};
 use crate::text::{Full, Text};
 use core::ffi::CStr;
 use rustix::fd::{AsFd, OwnedFd};
@@ -33,6 +33,8 @@ pub(super) struct Chosen {
     pub(super) file_bytes: u64,
     /// What its load segments take of that.
     pub(super) load_bytes: u64,
+    /// What its writable load segments take of it, and its interpreter's: it may write to all.
+    pub(super) written_bytes: u64,
     /// What its interpreter's take of the interpreter's; 0 if it has none.
     pub(super) interpreter_bytes: u64,
 }
@@ -57,39 +59,35 @@ impl Chosen {
         Err(Error::Subject(name, "find the program", last))
     }
 
-    /// A new file of the built-in subject, written to disk and without a name by now.
+    /// A new file of the built-in subject, written to disk. It has lost its name before
+    /// anything is in it, so whatever ends this process leaves nothing behind.
     pub(super) fn builtin(
         builtin: &Builtin,
         folder: &'static str,
         page_bytes: usize,
     ) -> Result<Self, Error> {
         let fail = |errno| Error::Subject(folder, "write the built-in subject (--dir) to", errno);
-        let mut name = Text::new();
-        name.add(folder).add("/cowitness-subject-");
-        name.number(own_id().cast_unsigned().into()).add("\0");
-        let name = terminated(&name)?;
-        let writer = create_program(name).map_err(fail)?;
-        let written = builtin
+        let (writer, reader) = nameless(folder)?;
+        builtin
             .write(writer.as_fd(), page_bytes)
-            .and_then(|()| fsync(&writer));
-        // For reading, and the writer closed: what is open for writing cannot be executed.
-        let reader = file::open(name);
-        let gone = unlinkat(CWD, name, AtFlags::empty());
+            .and_then(|()| fsync(&writer))
+            .map_err(fail)?;
+        // What is open for writing cannot be executed.
         drop(writer);
-        written.and(gone).map_err(fail)?;
-        let file = reader.map_err(fail)?;
-        let path = descriptor_path(&file);
-        Self::of("the built-in subject", path, file)
+        Self::of("the built-in subject", descriptor_path(&reader), reader)
     }
 
     fn of(name: &'static str, path: Text, file: OwnedFd) -> Result<Self, Error> {
         let fail = |errno| Error::Subject(name, "read the program", errno);
         let elf = elf(name, &file)?;
+        let mut written_bytes = written_bytes(&elf);
         let interpreter_bytes = match elf.interpreter.clone() {
             Some(place) => {
                 let interpreter = open_interpreter(&file, place)
                     .map_err(|errno| Error::Subject(name, "open the interpreter of", errno))?;
-                self::elf(name, &interpreter)?.file_bytes()
+                let interpreter = self::elf(name, &interpreter)?;
+                written_bytes += self::written_bytes(&interpreter);
+                interpreter.file_bytes()
             }
             None => 0,
         };
@@ -97,6 +95,7 @@ impl Chosen {
             path,
             file_bytes: fstat(&file).map_err(fail)?.st_size.cast_unsigned(),
             load_bytes: elf.file_bytes(),
+            written_bytes,
             interpreter_bytes,
             file,
         })
@@ -106,6 +105,29 @@ impl Chosen {
     pub(super) fn path(&self) -> Result<&CStr, Error> {
         terminated(&self.path)
     }
+}
+
+/// A new file in `folder` that has no name any more, open for writing and for reading. (With
+/// O_TMPFILE it would never have one, but not every file system has that.)
+fn nameless(folder: &'static str) -> Result<(OwnedFd, OwnedFd), Error> {
+    let fail = |errno| Error::Subject(folder, "write the built-in subject (--dir) to", errno);
+    let mut name = Text::new();
+    name.add(folder).add("/cowitness-subject-");
+    name.number(own_id().cast_unsigned().into()).add("\0");
+    let name = terminated(&name)?;
+    // A signal that ends this process comes before there is a name, or after.
+    let held = signal::hold().map_err(fail)?;
+    let writer = create_program(name).map_err(fail)?;
+    let reader = file::open(name);
+    let gone = unlinkat(CWD, name, AtFlags::empty());
+    drop(held);
+    gone.map_err(fail)?;
+    Ok((writer, reader.map_err(fail)?))
+}
+
+fn written_bytes(elf: &Elf) -> u64 {
+    let writable = elf.loads.iter().filter(|load| load.access.writable);
+    writable.map(|load| load.file_bytes).sum()
 }
 
 fn elf(name: &'static str, file: &OwnedFd) -> Result<Elf, Error> {

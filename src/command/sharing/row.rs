@@ -23,7 +23,7 @@ pub(super) struct Common<'c> {
 /// Writes the row of one process: number, repetition and index are in `(n, rep, idx)`.
 pub(super) fn write(
     common: &Common<'_>,
-    tally: &Tally,
+    tally: &Tally<'_>,
     (n, rep, idx): (u64, u64, u64),
     slot: &Slot,
     together: &Together,
@@ -88,7 +88,11 @@ fn status(outcome: Outcome, reason: &mut Text) -> Result<Status<'_>, Error> {
 }
 
 /// The row of an arm's fit; `reference` is `elf`.
-pub(super) fn fit<'c>(common: &Common<'c>, tally: &Tally, reference: &Tally) -> SharingFitRow<'c> {
+pub(super) fn fit<'c>(
+    common: &Common<'c>,
+    tally: &Tally<'_>,
+    reference: &Tally<'_>,
+) -> SharingFitRow<'c> {
     let (fit, from_2) = (tally.fit(), tally.fit_from_2());
     let part =
         |fit: Option<InverseFit>, field: fn(&InverseFit) -> i64| fit.map(|fit| Milli(field(&fit)));

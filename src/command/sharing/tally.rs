@@ -2,42 +2,69 @@
 
 use super::batch::{Outcome, Slot, Together};
 use super::chosen::Chosen;
-use super::verdict::{Facts, verdict};
-use crate::cli::sharing::{Arm, REPS_MAX};
+use super::growth::{Grown, Growth};
+use super::verdict::{Doubt, Facts, verdict};
+use crate::cli::sharing::Arm;
 use crate::fixture::subject::Form;
 use crate::measure::plan::LIST_MAX;
 use crate::proc::rollup::{Rollup, place};
-use crate::stats::{InverseFit, Point, Sorted, sort_by};
+use crate::stats::{InverseFit, Point, Sorted};
 use crate::sys::exec::Words;
 use heapless::Vec;
 
-/// PSS of the processes of one arm and one number.
-pub(super) struct Values<'v> {
-    space: &'v mut [u64],
+/// Values of one arm and one number, in room that was made for all of them.
+pub(super) struct Values<'v, T> {
+    space: &'v mut [T],
     used: usize,
 }
 
-impl<'v> Values<'v> {
-    pub(super) fn new(space: &'v mut [u64]) -> Self {
+impl<'v, T> Values<'v, T> {
+    /// Takes room for so many out of `space`, which has it.
+    fn cut(space: &mut &'v mut [T], len: usize) -> Self {
+        let len = len.min(space.len());
+        let (head, rest) = core::mem::take(space).split_at_mut(len);
+        *space = rest;
+        let space = head;
         Self { space, used: 0 }
     }
 
-    fn add(&mut self, value: u64) {
-        // The space was made for every process of every repetition.
+    fn add(&mut self, value: T) {
         if let Some(slot) = self.space.get_mut(self.used) {
             *slot = value;
             self.used += 1;
         }
     }
+
+    pub(super) fn seen(&mut self) -> &mut [T] {
+        &mut self.space[..self.used]
+    }
+}
+
+/// What the batches of one number gave.
+struct Number<'v> {
+    n: u64,
+    /// PSS of each process, thousandths of a KiB: the mean of two is exact.
+    pss_milli: Values<'v, u64>,
+    /// Growth of Shmem in each batch, likewise.
+    grown_milli: Values<'v, i64>,
+}
+
+/// Room for all values of all arms.
+pub(super) struct Room<'v> {
+    pub(super) pss: &'v mut [u64],
+    pub(super) grown: &'v mut [i64],
 }
 
 /// An arm.
-pub(super) struct Tally {
+pub(super) struct Tally<'v> {
     pub(super) arm: Arm,
     /// Size of the file, rounded up.
     pub(super) file_kb: u64,
     /// File sizes of the load segments that this arm loads.
     pub(super) load_bytes: u64,
+    /// What a process of it will take of the machine, KiB.
+    pub(super) need_kb: u64,
+    numbers: Vec<Number<'v>, LIST_MAX>,
     /// Median PSS by number.
     points: Vec<Point, LIST_MAX>,
     pub(super) rows: u64,
@@ -45,85 +72,134 @@ pub(super) struct Tally {
     pub(super) uss_min_kb: Option<u64>,
     shared_dirty_kb: Option<u64>,
     file_dirty_kb: Option<u64>,
-    /// How far the kernel's count of Shmem can be behind, KiB; 0 if it never was.
-    lag_kb: u64,
-    /// Growth of Shmem in the batches of the number that is being measured, KiB.
-    grown_kb: Vec<i64, REPS_MAX>,
-    /// Their median by number.
-    growth: Vec<Point, LIST_MAX>,
+    /// Whether every process has a file in memory of its own.
+    has_own_file: bool,
+    /// The least Pss_Shmem of a process.
+    shmem_least_kb: Option<u64>,
+    pub(super) swap_kb: u64,
+    growth: Growth,
     pub(super) bystanders: Option<u64>,
+    /// A process that did not let itself be looked at.
+    pub(super) hides: Option<i32>,
+    /// Whether a batch waited in vain for every single process.
+    pub(super) is_hopeless: bool,
 }
 
-impl Tally {
+/// What a process takes of the machine besides its own program: page tables, stacks, kernel
+/// structures. An estimate, only to refuse what cannot fit.
+const PROCESS_KB: u64 = 512;
+
+impl<'v> Tally<'v> {
     pub(super) fn new(arm: Arm, (chosen, _, form): (&Chosen, &Words<'_>, Form)) -> Self {
         // Only the copying loader loads the interpreter itself.
         let load_bytes = match form {
             Form::Copied => chosen.load_bytes + chosen.interpreter_bytes,
             Form::Mapped | Form::InMemory => chosen.load_bytes,
         };
+        let file_kb = chosen.file_bytes.div_ceil(1024);
+        let mut tally = Self::empty(arm, file_kb, load_bytes);
+        tally.has_own_file = form == Form::InMemory;
+        let written_kb = chosen.written_bytes.div_ceil(1024);
+        tally.need_kb = PROCESS_KB
+            + match form {
+                Form::Mapped => written_kb,
+                // What it writes to is copied already.
+                Form::Copied => tally.sum_filesz_kb(),
+                Form::InMemory => file_kb + written_kb,
+            };
+        tally
+    }
+
+    fn empty(arm: Arm, file_kb: u64, load_bytes: u64) -> Self {
         Self {
             arm,
-            file_kb: chosen.file_bytes.div_ceil(1024),
+            file_kb,
             load_bytes,
+            need_kb: 0,
+            numbers: Vec::new(),
             points: Vec::new(),
             rows: 0,
             rows_ok: 0,
             uss_min_kb: None,
             shared_dirty_kb: None,
             file_dirty_kb: None,
-            lag_kb: 0,
-            grown_kb: Vec::new(),
-            growth: Vec::new(),
+            has_own_file: false,
+            shmem_least_kb: None,
+            swap_kb: 0,
+            growth: Growth::default(),
             bystanders: Some(0),
+            hides: None,
+            is_hopeless: false,
         }
+    }
+
+    /// Makes room for `reps` batches of each number.
+    pub(super) fn expect(&mut self, numbers: &[u64], reps: u64, room: &mut Room<'v>) {
+        let number = |&n| Number {
+            n,
+            pss_milli: Values::cut(&mut room.pss, (n * reps) as usize),
+            grown_milli: Values::cut(&mut room.grown, reps as usize),
+        };
+        self.numbers.extend(numbers.iter().map(number));
     }
 
     pub(super) fn sum_filesz_kb(&self) -> u64 {
         self.load_bytes.div_ceil(1024)
     }
 
-    pub(super) fn note_batch(&mut self, together: &Together, lag_kb: u64) {
+    fn number(&mut self, n: u64) -> Option<&mut Number<'v>> {
+        self.numbers.iter_mut().find(|number| number.n == n)
+    }
+
+    pub(super) fn note_batch(&mut self, n: u64, together: &Together, lag_kb: u64) {
         // Some seen once are worth more than none seen for sure.
         let both = self.bystanders.zip(together.bystanders);
         let most = both.map(|(most, now)| most.max(now));
         let seen = |count: Option<u64>| count.filter(|count| *count > 0);
         self.bystanders = most.or(seen(self.bystanders)).or(seen(together.bystanders));
-        if together.shmem_grown_kb.is_some() && !together.shmem_is_exact {
-            self.lag_kb = lag_kb;
+        self.hides = self.hides.or(together.hides);
+        self.is_hopeless |= together.waited_in_vain;
+        let Some(kb) = together.shmem_grown_kb else {
+            return;
+        };
+        if !together.shmem_is_exact {
+            self.growth.lag_kb = lag_kb;
         }
-        // There is room for every repetition.
-        self.grown_kb.extend(together.shmem_grown_kb);
+        if let Some(number) = self.number(n) {
+            number.grown_milli.add(kb.saturating_mul(1000));
+        }
     }
 
     /// Takes a process over, if it counts.
-    pub(super) fn note(&mut self, slot: &Slot, values: &mut Values<'_>) {
+    pub(super) fn note(&mut self, n: u64, slot: &Slot) {
         self.rows += 1;
         let seen = Seen::of(&slot.rollup);
         let (Outcome::Ok, Some(seen)) = (slot.outcome, seen) else {
             return;
         };
         self.rows_ok += 1;
-        values.add(seen.pss_kb);
+        if let Some(number) = self.number(n) {
+            number.pss_milli.add(seen.pss_kb.saturating_mul(1000));
+        }
         self.uss_min_kb = least(self.uss_min_kb, seen.uss_kb);
+        self.shmem_least_kb = least(self.shmem_least_kb, seen.shmem_kb);
         self.shared_dirty_kb = self.shared_dirty_kb.max(Some(seen.shared_dirty_kb));
         self.file_dirty_kb = self.file_dirty_kb.max(Some(seen.file_dirty_kb));
+        self.swap_kb = self.swap_kb.max(seen.swap_kb);
     }
 
-    /// The batches of a number are over.
-    pub(super) fn note_medians(&mut self, n: u64, values: Values<'_>) {
-        if let Some(kb) = median(&mut self.grown_kb) {
-            let y_milli = kb.saturating_mul(1000);
+    /// All batches are over.
+    pub(super) fn conclude(&mut self) {
+        for number in &mut self.numbers {
+            let n = number.n;
             // There is room for every number of the list.
-            let _ = self.growth.push(Point { n, y_milli });
-        }
-        self.grown_kb.clear();
-        let Some(sorted) = Sorted::new(&mut values.space[..values.used]) else {
-            return;
-        };
-        if let Ok(kb) = i64::try_from(sorted.median()) {
-            let y_milli = kb.saturating_mul(1000);
-            // As above.
-            let _ = self.points.push(Point { n, y_milli });
+            self.growth
+                .points
+                .extend(Grown::of(n, number.grown_milli.seen()));
+            let median = Sorted::new(number.pss_milli.seen()).map(Sorted::median);
+            let y_milli = median.and_then(|milli| i64::try_from(milli).ok());
+            self.points
+                .extend(y_milli.map(|y_milli| Point { n, y_milli }));
         }
     }
 
@@ -138,60 +214,46 @@ impl Tally {
         InverseFit::through(&points)
     }
 
-    pub(super) fn is_whole(&self) -> bool {
+    fn is_whole(&self) -> bool {
         self.rows_ok == self.rows && self.fit().is_some()
     }
 
     /// How much more memory than in `reference` is private, of what could be.
-    pub(super) fn private_milli(&self, reference: &Self) -> Option<i64> {
+    pub(super) fn private_milli(&self, reference: &Tally<'_>) -> Option<i64> {
         let more = self.fit()?.a_milli - reference.fit()?.a_milli;
         let bytes = i128::from(self.load_bytes);
         let milli = (i128::from(more) * 1024).checked_div(bytes)?;
         i64::try_from(milli).ok()
     }
 
-    /// Whether a count that is behind could be taken for 5 % of the file in each process.
-    pub(super) fn shmem_is_coarse(&self) -> bool {
-        let numbers = self.growth.iter().map(|point| point.n);
-        let most = numbers.clone().max().unwrap_or(0);
-        let apart = most - numbers.min().unwrap_or(0);
-        self.lag_kb.saturating_mul(20) > self.file_kb.saturating_mul(apart)
+    /// Why nothing can be said of it, if so.
+    pub(super) fn doubt(&self, reference: &Tally<'_>) -> Option<Doubt> {
+        let swap_kb = self.swap_kb.max(reference.swap_kb);
+        if !self.is_whole() || !reference.is_whole() {
+            Some(Doubt::NotMeasured)
+        } else if swap_kb.saturating_mul(20) > self.file_kb {
+            Some(Doubt::Swapped)
+        } else {
+            self.slope_milli().err()
+        }
     }
 
-    /// How much Shmem grows with each process, thousandths of a KiB: the median slope of all
-    /// pairs of numbers (Theil and Sen), which neither something else that grows at the same
-    /// pace all the time nor a few bursts can move.
-    fn shmem_milli(&self) -> Option<i64> {
-        if self.shmem_is_coarse() {
-            return None;
-        }
-        let mut slopes = Vec::<i64, { LIST_MAX * (LIST_MAX - 1) / 2 }>::new();
-        for (index, one) in self.growth.iter().enumerate() {
-            for other in &self.growth[..index] {
-                let apart = i64::try_from(one.n).ok()? - i64::try_from(other.n).ok()?;
-                // Numbers of a list differ.
-                slopes.extend((one.y_milli - other.y_milli).checked_div(apart));
-            }
-        }
-        median(&mut slopes)
+    fn slope_milli(&self) -> Result<i64, Doubt> {
+        // In another arm it may have been there before, and be the same in all processes.
+        let own_kb = self.shmem_least_kb.filter(|_| self.has_own_file);
+        self.growth.slope_milli(self.file_kb, own_kb.unwrap_or(0))
     }
 
-    pub(super) fn verdict(&self, reference: &Self) -> &'static str {
+    pub(super) fn verdict(&self, reference: &Tally<'_>) -> &'static str {
         verdict(&Facts {
-            is_valid: self.is_whole() && reference.is_whole(),
+            is_valid: self.doubt(reference).is_none(),
             file_kb: self.file_kb,
             shared_dirty_kb: self.shared_dirty_kb,
             file_dirty_kb: self.file_dirty_kb,
-            shmem_milli: self.shmem_milli(),
+            shmem_milli: self.slope_milli().ok(),
             private_milli: self.private_milli(reference),
         })
     }
-}
-
-/// The lower one, if there are two.
-fn median(values: &mut [i64]) -> Option<i64> {
-    sort_by(values, &|a, b| a < b);
-    values.get(values.len().checked_sub(1)? / 2).copied()
 }
 
 fn least(known: Option<u64>, value: u64) -> Option<u64> {
@@ -204,20 +266,25 @@ struct Seen {
     uss_kb: u64,
     shared_dirty_kb: u64,
     file_dirty_kb: u64,
+    shmem_kb: u64,
+    /// 0 where the kernel does not have it.
+    swap_kb: u64,
 }
 
 impl Seen {
     /// `None` if this kernel lacks one of them.
     fn of(rollup: &Rollup) -> Option<Self> {
         let private_dirty = rollup[const { place("Private_Dirty") }]?;
+        let shmem_kb = rollup[const { place("Pss_Shmem") }]?;
         // A private mapping's shmem is not divided while it is private.
-        let other = rollup[const { place("Anonymous") }]?
-            .saturating_add(rollup[const { place("Pss_Shmem") }]?);
+        let other = rollup[const { place("Anonymous") }]?.saturating_add(shmem_kb);
         Some(Self {
             pss_kb: rollup[const { place("Pss") }]?,
             uss_kb: rollup[const { place("Private_Clean") }]?.saturating_add(private_dirty),
             shared_dirty_kb: rollup[const { place("Shared_Dirty") }]?,
             file_dirty_kb: private_dirty.saturating_sub(other),
+            shmem_kb,
+            swap_kb: rollup[const { place("Swap") }].unwrap_or(0),
         })
     }
 }
@@ -226,79 +293,56 @@ impl Seen {
 mod tests {
     use super::*;
 
-    fn tally(grown: &[(u64, &[i64])]) -> Tally {
-        let mut tally = Tally {
-            arm: Arm::Elf,
-            file_kb: 44,
-            load_bytes: 36 << 10,
-            points: Vec::new(),
-            rows: 0,
-            rows_ok: 0,
-            uss_min_kb: None,
-            shared_dirty_kb: None,
-            file_dirty_kb: None,
-            lag_kb: 0,
-            grown_kb: Vec::new(),
-            growth: Vec::new(),
-            bystanders: Some(0),
+    fn slot(pss_kb: u64, swap_kb: u64) -> Slot {
+        let mut slot = Slot::EMPTY;
+        slot.rollup = [Some(0); crate::proc::rollup::FIELD_COUNT];
+        slot.rollup[const { place("Pss") }] = Some(pss_kb);
+        slot.rollup[const { place("Swap") }] = Some(swap_kb);
+        slot
+    }
+
+    /// An arm of a file of 44 KiB whose processes have `pss_kb` at N = 1, 2, and 4.
+    fn measured(pss_kb: [&[u64]; 3], swap_kb: u64, check: &dyn Fn(&Tally<'_>)) {
+        let (mut pss, mut grown) = ([0; 14], [0; 6]);
+        let mut room = Room {
+            pss: &mut pss,
+            grown: &mut grown,
         };
-        for (n, batches) in grown {
-            for kb in *batches {
-                let together = Together {
-                    shmem_grown_kb: Some(*kb),
-                    shmem_is_exact: true,
-                    bystanders: Some(0),
-                    unknown: None,
-                };
-                tally.note_batch(&together, 1000);
+        let mut tally = Tally::empty(Arm::Elf, 44, 36 << 10);
+        tally.expect(&[1, 2, 4], 2, &mut room);
+        let together = Together {
+            shmem_grown_kb: Some(0),
+            shmem_is_exact: true,
+            ..Together::default()
+        };
+        for (n, values) in [1, 2, 4].into_iter().zip(pss_kb) {
+            tally.note_batch(n, &together, 1000);
+            tally.note_batch(n, &together, 1000);
+            for &kb in values {
+                tally.note(n, &slot(kb, swap_kb));
             }
-            tally.note_medians(*n, Values::new(&mut []));
         }
-        tally
+        tally.conclude();
+        check(&tally);
     }
 
     #[test]
-    fn what_others_do_with_shared_memory_is_no_growth_per_process() {
-        // Nothing of our own; others take 500 KiB in every batch, and two bursts.
-        let quiet = tally(&[
-            (1, &[500, 500, 90_000]),
-            (2, &[500, 500, 500]),
-            (4, &[500, 0, 500]),
-            (8, &[9_000, 9_000, 500]),
-            (16, &[500, 500, 500]),
-            (32, &[500, 500, 500]),
-        ]);
-        assert_eq!(quiet.shmem_milli(), Some(0));
-        // 44 KiB for each process under the same conditions.
-        let copies = tally(&[
-            (1, &[544, 544, 90_000]),
-            (2, &[588, 588, 588]),
-            (4, &[676, 176, 676]),
-            (8, &[9_352, 9_352, 852]),
-            (16, &[1_204, 1_204, 1_204]),
-            (32, &[1_908, 1_908, 1_908]),
-        ]);
-        assert_eq!(copies.shmem_milli(), Some(44_000));
+    fn the_median_of_two_is_between_them() {
+        measured([&[100, 101], &[60, 60], &[41, 40]], 0, &|tally| {
+            let milli: std::vec::Vec<i64> = tally.points.iter().map(|p| p.y_milli).collect();
+            assert_eq!(milli, [100_500, 60_000, 40_500]);
+        });
     }
 
     #[test]
-    fn a_count_that_may_be_behind_tells_nothing_of_a_small_program() {
-        let mut small = tally(&[(1, &[44]), (32, &[1_408])]);
-        assert_eq!(small.shmem_milli(), Some(44_000));
-        small.lag_kb = 1000;
-        assert!(small.shmem_is_coarse());
-        assert_eq!(small.shmem_milli(), None);
-        small.file_kb = 5_184;
-        assert!(!small.shmem_is_coarse() && small.shmem_milli().is_some());
-    }
-
-    #[test]
-    fn growth_that_was_not_seen_twice_is_unknown() {
-        assert_eq!(tally(&[]).shmem_milli(), None);
-        assert_eq!(tally(&[(4, &[176, 176])]).shmem_milli(), None);
-        assert_eq!(
-            tally(&[(4, &[176]), (1, &[44])]).shmem_milli(),
-            Some(44_000)
-        );
+    fn what_is_in_swap_is_in_no_pss_and_makes_it_invalid() {
+        // 5 % of 44 KiB are 2.2.
+        for (swap_kb, doubt) in [(0, None), (2, None), (3, Some(Doubt::Swapped))] {
+            measured([&[100], &[60], &[40]], swap_kb, &|tally| {
+                assert_eq!(tally.doubt(tally), doubt);
+                let verdict = tally.verdict(tally);
+                assert_eq!(verdict == "invalid", doubt.is_some(), "{verdict}");
+            });
+        }
     }
 }

@@ -1,10 +1,22 @@
 //! From what was measured of an arm to a word.
 
+/// Why an arm is invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// A process of it, or of the reference, was not measured.
+    NotMeasured,
+    /// Pages were swapped out, and so in no PSS.
+    Swapped,
+    /// The kernel's count of Shmem can be behind by too much.
+    Lag,
+    /// Others took or gave back shared memory meanwhile.
+    Company,
+}
+
 /// What decides.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
-    /// Every process came to the barrier as the right program and ended well, in this arm
-    /// and in the one it is compared with.
+    /// There is no [`Doubt`] about this arm and the one it is compared with.
     pub(super) is_valid: bool,
     /// Size of the program's file, KiB.
     pub(super) file_kb: u64,

@@ -2,11 +2,14 @@
 
 use super::row::{Common, fit};
 use super::tally::Tally;
-use crate::cli::sharing::Options;
+use super::verdict::Doubt;
+use crate::cli::sharing::{Arm, Options};
 use crate::emit::fixed::Milli;
+use crate::emit::sharing_row::SharingFitRow;
 use crate::sys::stdio::Output;
 use crate::sys::{Errno, cpu};
 use crate::text::{Full, Text};
+use rustix::process::geteuid;
 
 /// Below it a fit is no description of the points, thousandths.
 const R2_LEAST: i64 = 900;
@@ -16,13 +19,13 @@ pub(super) fn write(
     out: Output,
     common: &Common<'_>,
     options: &Options,
-    tallies: &[Tally],
-    reference: &Tally,
+    tallies: &[Tally<'_>],
+    reference: &Tally<'_>,
 ) -> Result<(), Errno> {
     let mut head = Text::new();
     head.add("cowitness sharing: Linux ").add(common.kernel);
     head.add(", ").add(cpu::ARCH).add(": ");
-    let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum();
+    let sum = |of: fn(&Tally<'_>) -> u64| tallies.iter().map(of).sum();
     head.number(sum(|tally| tally.rows_ok))
         .add(" of ")
         .number(sum(|tally| tally.rows))
@@ -39,7 +42,7 @@ pub(super) fn write(
         send(out, &line(common, tally, reference))?;
     }
     for tally in tallies {
-        remarks(out, common, tally, reference)?;
+        remarks(out, common, options, (tally, reference))?;
     }
     if options.n.len() < 3 {
         send(
@@ -59,7 +62,7 @@ const COLUMNS: [(&str, usize); 6] = [
     ("private", 9),
 ];
 
-fn line(common: &Common<'_>, tally: &Tally, reference: &Tally) -> Text {
+fn line(common: &Common<'_>, tally: &Tally<'_>, reference: &Tally<'_>) -> Text {
     let row = fit(common, tally, reference);
     let uss = row.uss_min_kb.and_then(|kb| i64::try_from(kb).ok());
     let cells = [
@@ -90,13 +93,58 @@ fn line(common: &Common<'_>, tally: &Tally, reference: &Tally) -> Text {
 fn remarks(
     out: Output,
     common: &Common<'_>,
-    tally: &Tally,
-    reference: &Tally,
+    options: &Options,
+    (tally, reference): (&Tally<'_>, &Tally<'_>),
 ) -> Result<(), Errno> {
     let row = fit(common, tally, reference);
     let mut text = Text::new();
-    text.add("  ").add(row.arm).add(": ");
-    text.add(meaning(row.verdict)).add("\n");
+    text.add("  ").add(row.arm);
+    if let (Arm::Static(path), Some(_)) = (tally.arm, options.program) {
+        text.add(" (").add(path).add(", another program)");
+    }
+    text.add(": ");
+    match tally.doubt(reference) {
+        Some(doubt) => text.add(of_doubt(doubt)),
+        None if row.verdict == "dirty-cache" => text.add(dirty(options.program.is_some())),
+        None if row.verdict == "shared" => text.add(shared(&tally.arm)),
+        None => text.add(meaning(row.verdict)),
+    };
+    text.add("\n");
+    shares(&mut text, &row);
+    if tally.swap_kb > 0 {
+        text.add("    up to ").number(tally.swap_kb);
+        text.add(" KiB of a process were in swap, and so in no PSS\n");
+    }
+    bystanders(&mut text, tally);
+    if let Some(Milli(r2)) = row.r2.filter(|r2| r2.0 < R2_LEAST) {
+        text.add("    R2 is ").thousandths(r2);
+        text.add(": this fit should not be used; PSS does not follow a + b/N\n");
+    } else if row.a_kb.is_some() && row.r2.is_none() {
+        text.add("    there is no R2: PSS is the same for every N, or N has two values\n");
+    }
+    send(out, &text)
+}
+
+/// What a, b and USS are, in words that depend on them.
+fn shares(text: &mut Text, row: &SharingFitRow<'_>) {
+    let (Some(Milli(a)), Some(Milli(b))) = (row.a_kb, row.b_kb) else {
+        return;
+    };
+    if b < 0 {
+        text.add("    b is below 0: PSS does not fall with N, nothing is seen to be shared\n");
+    } else if let Some(percent) = (b.saturating_mul(100)).checked_div(a.saturating_add(b)) {
+        text.add("    of the PSS of a single process ")
+            .signed(percent);
+        text.add(" % is divided among several (b)");
+        if let Some(uss) = row.uss_min_kb {
+            text.add("; none had less than ").number(uss);
+            text.add(" KiB\n    for itself (USS)");
+        }
+        text.add("\n");
+    }
+}
+
+fn bystanders(text: &mut Text, tally: &Tally<'_>) {
     match tally.bystanders {
         Some(0) => {}
         Some(count) => {
@@ -107,36 +155,62 @@ fn remarks(
             );
         }
         None => {
-            text.add(
-                "    whether other processes map the same files could not be seen (root can);\n    \
-                 if so, b is a lower bound\n",
-            );
+            text.add("    whether other processes map the same files could not be seen");
+            if let Some(pid) = tally.hides {
+                text.add(":\n    process ").signed(pid.into());
+                text.add(" does not let itself be looked at");
+            }
+            if !geteuid().is_root() {
+                text.add(" (root can look)");
+            }
+            text.add(";\n    if so, b is a lower bound\n");
         }
     }
-    if tally.shmem_is_coarse() {
-        text.add(
-            "    the kernel's count of Shmem can be behind by more than 5 % of this program for\n    \
-             each process; root makes it exact (vm.stat_refresh)\n",
-        );
+}
+
+/// Why an arm is invalid, and what helps.
+pub(super) fn of_doubt(doubt: Doubt) -> &'static str {
+    match doubt {
+        Doubt::NotMeasured => "not every process, of it or of elf, was measured as it must be",
+        Doubt::Swapped => {
+            "part of a process was in swap, and so in no PSS; repeat with more memory free, or \
+             without swap"
+        }
+        Doubt::Lag => {
+            "only root can make the kernel count Shmem as exactly as so small a program needs; \
+             larger --n help, too"
+        }
+        Doubt::Company => {
+            "others used shared memory of the machine meanwhile, so what the processes took of \
+             it is not known; repeat on a quieter machine, with more --reps or larger --n"
+        }
     }
-    if let Some(Milli(r2)) = row.r2.filter(|r2| r2.0 < R2_LEAST) {
-        text.add("    R2 is ").thousandths(r2);
-        text.add(": this fit should not be used; PSS does not follow a + b/N\n");
-    } else if row.a_kb.is_some() && row.r2.is_none() {
-        text.add("    there is no R2: PSS is the same for every N, or N has two values\n");
+}
+
+fn dirty(has_program: bool) -> &'static str {
+    match has_program {
+        true => {
+            "pages of its files were dirty: written and not stored yet, or on a file system\n    \
+             without a disk (tmpfs, initramfs); copy the program to a disk"
+        }
+        false => "pages of its file were dirty: --dir is on a file system without a disk",
     }
-    send(out, &text)
+}
+
+fn shared(arm: &Arm) -> &'static str {
+    match arm {
+        // Its private fraction is 0 whatever it shares.
+        Arm::Elf => "what the others are compared with, so shared by definition",
+        _ => "no more of it is private than in elf",
+    }
 }
 
 fn meaning(verdict: &str) -> &'static str {
     match verdict {
-        "invalid" => "not every process, of it or of elf, was measured as it must be",
-        "dirty-cache" => {
-            "pages of files were dirty: not stored, or on a file system without a disk (--dir)"
-        }
         "copied-shmem" => "every process costs the machine a copy of the file as shared memory",
         "copied-anon" => "every process has a copy of the segments in memory of its own",
-        "shared" => "processes share the program's pages; a is what each has for itself",
+        // Some field is missing.
+        "invalid" => "this kernel does not tell all that a verdict needs",
         _ => {
             "some of the segments became private, not nearly all; what a program writes to is\n    \
              private in elf already"

@@ -4,7 +4,7 @@
 mod compare;
 mod fit;
 mod handler;
-mod order;
+pub(super) mod order;
 mod registered;
 mod subject;
 mod times;

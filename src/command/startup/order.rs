@@ -7,7 +7,7 @@ use crate::measure::plan::Random;
 /// at each position. Such a block is made of the k rotations of one order, drawn anew for
 /// each block, and of the same backwards; so each neighbour comes from either side. With
 /// three arms these are all six orders there are.
-pub(super) struct Order {
+pub(in crate::command) struct Order {
     arms: usize,
     random: Random,
     base: [usize; ARMS_MAX],
@@ -15,7 +15,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub(super) fn new(arms: usize, seed: u64) -> Self {
+    pub(in crate::command) fn new(arms: usize, seed: u64) -> Self {
         Self {
             arms,
             random: Random::new(seed, 0),
@@ -25,7 +25,7 @@ impl Order {
     }
 
     /// The arms of the round of this number, from 0; rounds are asked for one after the other.
-    pub(super) fn round(&mut self, number: u64) -> impl Iterator<Item = usize> + use<> {
+    pub(in crate::command) fn round(&mut self, number: u64) -> impl Iterator<Item = usize> + use<> {
         let arms = self.arms;
         let place = (number % (2 * arms as u64)) as usize;
         if place == 0 {
