@@ -1,6 +1,6 @@
 //! The hands of the hybrid reader: each way of getting at bytes, and the buffer they come into.
 
-use super::decide::{Way, Why, absent};
+use super::decide::{Way, Why, mapped};
 use super::window::{Window, behind, reached};
 use super::{Care, Target};
 use crate::reader::map_files::MapFiles;
@@ -72,7 +72,7 @@ impl Hands {
         if !self.window.has_room() {
             self.flush(io)?;
         }
-        if way != Way::Absent {
+        if !matches!(way, Way::Absent | Way::Own) {
             self.care.count(way, span.len.div_ceil(self.page_bytes));
         }
         match way {
@@ -81,7 +81,7 @@ impl Hands {
                 Ok(())
             }
             Way::Copy => self.copy(span, io),
-            Way::Absent => self.absent(span, io),
+            Way::Absent | Way::Own => self.by_mapping(way, span, io),
             Way::Zeros => {
                 let filled = self.window.filled();
                 io.buffer[filled..filled + span.len as usize].fill(0);
@@ -113,14 +113,14 @@ impl Hands {
         }
     }
 
-    /// What is not in memory, mapping by mapping.
-    fn absent(&mut self, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
+    /// What pagemap alone does not decide, mapping by mapping.
+    fn by_mapping(&mut self, way: Way, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
         let mut rest = span;
         while rest.len > 0 {
             let vma = self.vmas.at(rest.start).map_err(End::Failed)?;
             let until = vma.map_or_else(|| self.vmas.next_start(), |vma| vma.end);
             let len = rest.len.min(until - rest.start.0);
-            self.run(absent(vma.as_ref()), RemoteSpan { len, ..rest }, io)?;
+            self.run(mapped(way, vma.as_ref()), RemoteSpan { len, ..rest }, io)?;
             rest = behind(rest, len);
         }
         Ok(())
