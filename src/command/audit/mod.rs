@@ -30,6 +30,11 @@ use words::Finding;
 
 /// Status of passes that could not begin, because the process had ended.
 const GONE: &str = "target-is-gone";
+/// Without frame numbers a copy shows only where pagemap had called the page shared.
+const UNKNOWN_SPLITS: Error = Error::Invalid(
+    "faults were charged to a reader that nothing seen explains, and frames are hidden: what was \
+     split is unknown (split_pages is empty); ask with CAP_SYS_ADMIN, or with --stop",
+);
 /// Status of the other passes of a reader that the kernel refused.
 const REFUSED: &str = "not-permitted";
 
@@ -150,6 +155,9 @@ impl Run<'_> {
     /// What became of the pass; the reason why its reader need not try again.
     fn note(&mut self, passed: &Passed) -> Option<&'static str> {
         let (error, lost) = match passed.ended {
+            Ok(()) if passed.split().is_none() && passed.tally.readable > 0 => {
+                (UNKNOWN_SPLITS, None)
+            }
             Ok(()) => return None,
             Err(Ended::Gone) => (Error::Ended(self.pid), None),
             Err(Ended::Refused(Errno::NOSYS)) => (
