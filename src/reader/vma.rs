@@ -44,8 +44,7 @@ impl Vma {
             offset: line.offset,
             perms: line.perms,
             device: line.device,
-            // The first System V segment has inode 0; shared memory always has a file.
-            has_file: line.inode != 0 || line.device != (0, 0) || line.perms.shared,
+            has_file: has_file(line),
             is_special: is_special(line.name),
             is_served: true,
             large_folios_possible: true,
@@ -146,7 +145,7 @@ impl Vmas {
                     None => folios.line(line.bytes),
                     Some(flags) => {
                         return Ok(found.map(|vma| Vma {
-                            is_served: has_flag(flags, &SERVED),
+                            is_served: has_flag(flags, SERVED),
                             large_folios_possible: folios.are_possible(flags),
                             ..vma
                         }));
@@ -200,8 +199,20 @@ fn is_special(name: &[u8]) -> bool {
     name.starts_with(b"[") && !PLAIN.iter().any(|plain| name.starts_with(plain))
 }
 
-/// Flags of userfaultfd: missing pages, minor faults, write protection.
-pub(crate) const SERVED: [&[u8]; 3] = [b"um", b"ui", b"uw"];
+/// Whether what is absent of a VMA comes from a file, or from memory that others see. The first
+/// System V segment has inode 0; shared memory always has a file. A private mapping of /dev/zero
+/// has its name and holds anonymous memory (drivers/char/mem.c, `mmap_zero`).
+pub(crate) fn has_file(line: &MapsLine<'_>) -> bool {
+    let is_private_zero = !line.perms.shared && line.name == b"/dev/zero";
+    let has_device = line.inode != 0 || line.device != (0, 0);
+    line.perms.shared || has_device && !is_private_zero
+}
+
+/// Flags of userfaultfd for what is absent: missing pages, minor faults.
+pub(crate) const MISSING_SERVED: &[&[u8]] = &[b"um", b"ui"];
+
+/// The same and write protection, which keeps markers where pages are absent.
+const SERVED: &[&[u8]] = &[b"um", b"ui", b"uw"];
 
 /// Whether a VMA's flags (`VmFlags` of proc_pid_smaps(5)) have one of those named.
 pub(crate) fn has_flag(flags: &[u8], names: &[&[u8]]) -> bool {
@@ -215,10 +226,10 @@ mod tests {
 
     #[test]
     fn userfaultfd_is_seen_in_the_flags_and_nothing_else_is() {
-        assert!(has_flag(b" rd wr mr mw me ac um sd", &SERVED));
-        assert!(has_flag(b" rd uw ", &SERVED));
-        assert!(!has_flag(b" rd wr mr mw me ac sd ", &SERVED));
-        assert!(!has_flag(b"", &SERVED));
+        assert!(has_flag(b" rd wr mr mw me ac um sd", SERVED));
+        assert!(has_flag(b" rd uw ", SERVED));
+        assert!(!has_flag(b" rd wr mr mw me ac sd ", SERVED));
+        assert!(!has_flag(b"", SERVED));
     }
 
     #[test]
@@ -243,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_has_a_file_and_what_is_the_kernels_is_told_by_the_line() {
-        let cases: [(&[u8], bool, bool); 7] = [
+        let cases: [(&[u8], bool, bool); 9] = [
             (b"1000-2000 rw-p 00000000 00:00 0 ", false, false),
             (b"1000-2000 rw-p 00000000 00:00 0   [heap]", false, false),
             (
@@ -262,6 +273,12 @@ mod tests {
                 false,
             ),
             (b"1000-2000 rw-s 00000000 00:00 0   ", true, false),
+            (b"1000-2000 rw-p 00000000 00:06 5   /dev/zero", false, false),
+            (
+                b"1000-2000 rw-s 00000000 00:01 5   /dev/zero (deleted)",
+                true,
+                false,
+            ),
             (b"1000-2000 r--p 00000000 fe:00 5   /tmp/[v", true, false),
         ];
         for (line, has_file, special) in cases {

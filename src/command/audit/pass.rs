@@ -9,6 +9,7 @@ use crate::measure::census::Counter;
 use crate::measure::footprint;
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
+use crate::reader::hybrid::large;
 use crate::reader::{AnyReader, Care, Method, Target};
 use crate::sys::Errno;
 use crate::sys::file::{Process, read_proc};
@@ -93,7 +94,8 @@ fn is_wanted(vma: &Vma) -> bool {
 impl Run<'_> {
     /// Pages that `method` will split, by the page table now; `None` if that cannot be told.
     pub(super) fn predict(&mut self, method: Method, passes: u64) -> Result<Option<u64>, Error> {
-        let (mut shared, mut bytes) = (0, 0);
+        let (mut shared, mut doubtful, mut bytes) = (0, 0, 0);
+        let large = large::possible();
         let (auditor, page_kib) = (&mut self.auditor, self.common.page_bytes / 1024);
         let looked = each_vma(self.pid, "smaps", &mut |vma| {
             if is_wanted(vma) && vma.unsafe_to_read.is_none() {
@@ -104,13 +106,18 @@ impl Run<'_> {
                     census.know_anonymous(kib / page_kib);
                 }
                 shared += census.shared_anon;
+                if large && vma.large_folios_possible {
+                    doubtful += census.anonymous();
+                }
                 bytes += vma.end - vma.start;
             }
             Ok(())
         });
         self.progress.expect((passes * bytes) >> 20);
         // If the process is gone, the pass finds that out, and says it.
-        Ok(looked.ok().and_then(|()| self.splits.of(method, shared)))
+        Ok(looked
+            .ok()
+            .and_then(|()| self.splits.of(method, shared, doubtful)))
     }
 
     /// Reads everything once.

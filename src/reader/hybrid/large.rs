@@ -12,7 +12,7 @@ use core::ffi::CStr;
 const FOLDER: &CStr = c"/sys/kernel/mm/transparent_hugepage";
 
 /// Whether there may be a large folio of anonymous memory. Unknown is yes.
-pub(super) fn possible() -> bool {
+pub fn possible() -> bool {
     let (mut all_none, mut counted) = (true, false);
     let listed = open(FOLDER).and_then(|folder| {
         each_name(folder, &mut |name| {

@@ -9,7 +9,7 @@
 
 pub mod decide;
 mod hands;
-mod large;
+pub mod large;
 mod look;
 mod window;
 
