@@ -33,7 +33,7 @@ impl Hands {
         let pid = target.pid;
         let files = match target.manners.no_files {
             true => None,
-            false => Some(MapFiles::open(target)?),
+            false => Some(MapFiles::of_page_cache(target)?),
         };
         Ok(Self {
             pid,
@@ -126,33 +126,41 @@ impl Hands {
         Ok(())
     }
 
-    /// From the file. What cannot be had from it is left unread.
+    /// From the file, as far as it is in the page cache. What cannot be had is left unread.
     fn file(&mut self, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
-        let filled = self.window.filled();
-        let place = &mut io.buffer[filled..filled + span.len as usize];
-        let mut got = 0;
-        if let Some(files) = &mut self.files {
-            while got < place.len() {
-                let at = span.start.plus(got as u64);
-                match files.read(at, &mut place[got..]) {
-                    Err(Errno::INTR) => {}
-                    Ok(0) | Err(_) => break,
-                    Ok(more) => got += more,
-                }
+        let mut rest = span;
+        while rest.len > 0 {
+            if !self.window.has_room() {
+                self.flush(io)?;
             }
-        }
-        let left = behind(span, got as u64).len.div_ceil(self.page_bytes);
-        if left > 0 {
-            self.care.filed -= left;
-            self.care.count(Way::Leave(Why::NotInMemory), left);
-        }
-        if got > 0 {
-            self.window.take(RemoteSpan {
-                len: got as u64,
-                ..span
-            });
+            let filled = self.window.filled();
+            let place = &mut io.buffer[filled..filled + rest.len as usize];
+            let files = self.files.as_mut().ok_or(Errno::NOENT);
+            let len = match files.and_then(|files| files.read(rest.start, place)) {
+                Err(Errno::INTR) => 0,
+                Ok(got) if got > 0 => {
+                    let len = got as u64;
+                    self.window.take(RemoteSpan { len, ..rest });
+                    len
+                }
+                // One page is not in the cache; the next may be.
+                Err(Errno::AGAIN) => {
+                    let page = self.page_bytes - rest.start.0 % self.page_bytes;
+                    self.leave(page.min(rest.len))
+                }
+                Ok(_) | Err(_) => self.leave(rest.len),
+            };
+            rest = behind(rest, len);
         }
         Ok(())
+    }
+
+    /// Counts bytes of a file, which were to be read, as left unread.
+    fn leave(&mut self, bytes: u64) -> u64 {
+        let pages = bytes.div_ceil(self.page_bytes);
+        self.care.filed -= pages;
+        self.care.count(Way::Leave(Why::NotInMemory), pages);
+        bytes
     }
 
     /// Fetches what was put off and hands the buffer on.
