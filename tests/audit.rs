@@ -721,3 +721,66 @@ fn without_frames_such_a_split_makes_the_number_unknown() {
         assert_eq!(output.status.code(), Some(3), "{output:?}");
     }
 }
+
+/// timeout(1) with KILL sends it to the whole process group, the helper among it if it were.
+#[test]
+fn what_was_stopped_goes_on_when_the_whole_group_is_killed() {
+    let target = Target::new(LARGE);
+    let pid = target.pid().to_string();
+    let words = format!("-s KILL 2 {BINARY} audit -q --stop --method proc --block 16 {pid}");
+    let mut command = Command::new("timeout");
+    let ended = command.args(words.split(' ')).stdout(Stdio::null());
+    assert!(!ended.status().unwrap().success());
+    until("going on", || state(&pid) == 'S');
+}
+
+#[test]
+fn who_is_set_going_midway_is_told() {
+    let target = Target::new(LARGE);
+    let pid = target.pid().to_string();
+    let audit = slow(target.pid(), "--stop --method proc");
+    until("stopped", || state(&pid) == 'T');
+    let io = format!("/proc/{}/io", audit.id());
+    until("it reads", || {
+        let calls = field(&io, "syscr:").next();
+        calls.is_some_and(|calls| calls.parse::<u64>().unwrap() > 50_000)
+    });
+    signal(&pid, "CONT");
+    let output = audit.wait_with_output().unwrap();
+    let rows = whole_stream(&String::from_utf8(output.stdout).unwrap()).rows;
+    assert_eq!(rows[0]["status"], "skipped:target-went-on");
+    assert_eq!(output.status.code(), Some(3));
+}
+
+/// A file of 8 pages that was written, and so is in the page cache, mapped and never touched.
+const MAPPED: &str = r#"
+import mmap, os, sys, tempfile
+file = tempfile.NamedTemporaryFile()
+file.write(b"\x07" * 32768)
+file.flush()
+memory = mmap.mmap(file.fileno(), 32768, access=mmap.ACCESS_READ)
+print("ready", flush=True)
+sys.stdin.read()
+"#;
+
+#[test]
+fn strict_leaves_what_the_target_has_not_mapped() {
+    if !is_root() {
+        eprintln!("skipped: map_files needs root");
+        return;
+    }
+    let target = Target::new(MAPPED);
+    let row = |more: &str| audit(&format!("--stop {more} {}", target.pid())).rows[0].clone();
+    let (plain, strict) = (row(""), row("--strict"));
+    let left = |row: &Row| get(row, "left_not_in_memory_pages");
+    assert!(left(&strict) >= left(&plain) + 8, "{plain:?} {strict:?}");
+    for row in [&plain, &strict] {
+        assert_eq!(get(row, "faulted_in_pages"), 0, "{row:?}");
+        let unread = get(row, "unread_bytes") / get(row, "page_bytes");
+        assert_eq!(
+            left(row) + get(row, "left_swapped_pages"),
+            unread,
+            "{row:?}"
+        );
+    }
+}

@@ -2,7 +2,7 @@
 //! like before and after.
 
 use super::super::live::{KERNEL_HALF, Mappings, Vma, each_vma};
-use super::Run;
+use super::{Run, stop};
 use crate::error::Error;
 use crate::measure::audit::{Ended, Tally};
 use crate::measure::census::Counter;
@@ -29,6 +29,8 @@ pub(super) struct Passed {
     pub(super) usage: Option<UsageDelta>,
     pub(super) faults: Option<(i64, i64)>,
     pub(super) vma_change: Option<i64>,
+    /// Whether it stood still at first and no longer did at the end.
+    pub(super) went_on: bool,
     /// What became of the pages, if the reader is one that takes care.
     pub(super) care: Option<Care>,
 }
@@ -146,6 +148,7 @@ impl Run<'_> {
             usage: after.usage.zip(before.usage).map(|(a, b)| a.since(&b)),
             faults: both(|standing| standing.faults),
             care,
+            went_on: self.stopped && ended.is_ok() && !stop::stands(self.pid),
             vma_change: both(|standing| standing.mappings.map(|mappings| (mappings.vmas, 0)))
                 .map(|(vmas, _)| vmas),
         })
@@ -173,7 +176,7 @@ impl Run<'_> {
         care: &mut Option<Care>,
     ) -> Result<Result<(), Ended>, Error> {
         let mut target = Target::process(pid, self.common.page_bytes as usize);
-        target.manners.one_walk = true;
+        target.manners = self.manners;
         let mut reader = match AnyReader::open(method, &target) {
             Ok(reader) => reader,
             Err(Errno::NOENT | Errno::SRCH) => return Ok(Err(Ended::Gone)),

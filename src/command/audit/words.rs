@@ -28,6 +28,7 @@ struct Seen {
     tally: crate::measure::audit::Tally,
     usage: Option<UsageDelta>,
     whole: bool,
+    went_on: bool,
     pfn: bool,
     split: Option<u64>,
     unexplained: Option<u64>,
@@ -52,7 +53,8 @@ impl Finding {
             self.cold = Some(Seen {
                 tally: passed.tally,
                 usage: passed.usage,
-                whole: passed.status() == Status::Ok,
+                whole: passed.went_on || passed.status() == Status::Ok,
+                went_on: passed.went_on,
                 pfn: passed.pfn,
                 split: passed.split(),
                 unexplained: passed.unexplained_faults(),
@@ -84,6 +86,10 @@ impl Finding {
             ", and then no further\n"
         };
         line.add(stopped_early).pad_line();
+        if seen.went_on {
+            line.add("it was set going meanwhile (SIGCONT): what it did itself is among this\n");
+            line.pad_line();
+        }
         self.describe_split(seen, line, page_bytes);
         line.pad_line();
         if let Some(usage) = &seen.usage {

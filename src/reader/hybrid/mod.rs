@@ -38,7 +38,8 @@ pub struct Manners {
     /// Leave pages of files that the target has not faulted in, instead of reading the file.
     pub no_files: bool,
     /// One walk over the target's mappings for all passes, which go up through its addresses:
-    /// for who reads a process in many passes, of which each would begin the walk anew.
+    /// for who reads a process in many passes, of which each would begin the walk anew. What the
+    /// page table showed ahead of one pass is not looked at again for the next.
     pub one_walk: bool,
 }
 
@@ -164,8 +165,8 @@ impl Reader for Hybrid {
     ) -> Pass {
         let before = own_faults();
         let left = self.care().unread();
-        self.look.forget();
         if !self.one_walk {
+            self.look.forget();
             self.hands.forget();
         }
         let mut io = Io {
