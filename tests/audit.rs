@@ -674,7 +674,11 @@ fn spliced(command: &mut Command) -> (Target, u64, usize) {
         .map(|word| word.parse::<i64>().unwrap());
     let mut word = || words.next().unwrap();
     let (bytes, start) = (word(), word());
-    (target, start.cast_unsigned(), bytes as usize / 4096)
+    (
+        target,
+        start.cast_unsigned(),
+        bytes.cast_unsigned() as usize / 4096,
+    )
 }
 
 /// That hybrid splits such pages cannot be helped; that it is not called clean can.
