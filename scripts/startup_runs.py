@@ -4,15 +4,18 @@ ab`, registrations with binfmt_misc that are always undone, and what signals do 
 import csv
 import io
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 BINFMT = Path("/proc/sys/fs/binfmt_misc")
-# Every registration of ours begins with it.
-PREFIX = "cowitness-"
+# Every registration of these scripts begins with it, and of this run with the second.
+OURS = "cowitness-"
+PREFIX = f"{OURS}{os.getpid()}-"
 NAME = Path(sys.argv[0]).name
 
 
@@ -30,7 +33,7 @@ class Failed(Exception):
 
 def script(main):
     """Runs main and gives the exit status; signals unwind it, once."""
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
     def stop(number, _frame):
         # A second one must not cut the tidying short.
@@ -39,42 +42,99 @@ def script(main):
         raise Stopped(number)
 
     for number in signals:
-        signal.signal(number, stop)
+        # What is ignored stays so (nohup(1)).
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, stop)
     try:
-        return main()
+        status = main()
+        sys.stdout.flush()
+        return status
     except Stopped as stopped:
         return 128 + stopped.args[0]
     except (Refused, Failed) as error:
-        print(f"{NAME}: error: {error}", file=sys.stderr)
+        say("error", error)
         return 3 if isinstance(error, Refused) else 1
+    except BrokenPipeError:
+        # Python would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        say("error", "nobody reads standard output any more")
+        return 1
+    except OSError as error:
+        say("error", f"{error.filename}: {error.strerror}")
+        return 1
+
+
+def say(kind, what):
+    print(f"{NAME}: {kind}: {what}", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def binfmt_misc():
-    """binfmt_misc mounted for as long as this lasts, and nothing of ours left in it."""
+    """binfmt_misc mounted for as long as this lasts, and nothing of ours left in it. Gives
+    how many entries others have, which the kernel walks as well."""
     if os.geteuid() != 0:
         raise Refused("registering with binfmt_misc takes root")
-    was_there = (BINFMT / "register").exists()
-    try:
-        if not was_there:
-            mount()
+    with the_only_run():
+        was_there = (BINFMT / "register").exists()
+        try:
+            if not was_there:
+                mount()
+            yield len(entries_of_others())
+        finally:
+            # Also what a signal kept from being noted.
+            for entry in BINFMT.glob(f"{PREFIX}*"):
+                unregister(entry)
+            if not was_there and (BINFMT / "register").exists():
+                unmount()
+
+
+@contextmanager
+def the_only_run():
+    """Two runs would measure each other's entries. The name is the kernel's, and goes with
+    this process however that ends (unix(7), abstract sockets)."""
+    with socket.socket(socket.AF_UNIX) as lock:
+        try:
+            lock.bind("\0cowitness-binfmt-misc")
+        except OSError as error:
+            raise Refused("another run that registers with binfmt_misc is under way: wait for its end") from error
         yield
-    finally:
-        # Also what a signal kept from being noted.
-        for entry in BINFMT.glob(f"{PREFIX}*"):
-            entry.write_text("-1")
-        if not was_there and (BINFMT / "register").exists():
-            subprocess.run(["umount", BINFMT], check=True)
+
+
+def entries_of_others():
+    names = sorted(entry.name for entry in BINFMT.iterdir() if entry.name not in ("register", "status"))
+    # No other run is under way.
+    left = [name for name in names if name.startswith(OURS)]
+    if left:
+        raise Refused(f"a run that was killed has left entries: {', '.join(left)}; remove them: "
+                      f"for name in {' '.join(left)}; do echo -1 > {BINFMT}/$name; done")
+    say("note", f"entries of others in binfmt_misc: {len(names)}{': ' if names else ''}{', '.join(names)}")
+    return names
+
+
+def unregister(entry):
+    try:
+        entry.write_text("-1")
+    except OSError as error:
+        raise Failed(f"cannot unregister {entry.name}: {error.strerror}: if it is there still: "
+                     f"echo -1 > {entry}") from error
 
 
 def mount():
     if "binfmt_misc" not in Path("/proc/filesystems").read_text():
-        subprocess.run(["modprobe", "binfmt_misc"], check=False, capture_output=True)
+        # A kernel in which it is a module; without modprobe mount says what is missing.
+        if shutil.which("modprobe"):
+            subprocess.run(["modprobe", "binfmt_misc"], check=False, capture_output=True)
     done = subprocess.run(["mount", "-t", "binfmt_misc", "binfmt_misc", BINFMT], check=False,
                           capture_output=True, text=True)
     if done.returncode:
         raise Refused("this kernel has no binfmt_misc (CONFIG_BINFMT_MISC, or its module: "
                       f"modprobe binfmt_misc), or may not mount it: {done.stderr.strip()}")
+
+
+def unmount():
+    done = subprocess.run(["umount", BINFMT], check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(f"{BINFMT} stays mounted: {done.stderr.strip()}: umount {BINFMT}")
 
 
 @contextmanager
@@ -89,7 +149,7 @@ def registered(name, magic, interpreter, flags="", offset=""):
     try:
         yield
     finally:
-        (BINFMT / f"{PREFIX}{name}").write_text("-1")
+        unregister(BINFMT / f"{PREFIX}{name}")
 
 
 def streams(text):
@@ -123,6 +183,9 @@ class Runner:
     """Runs `startup ab`; keeps each CSV in `folder`, if there is one."""
 
     def __init__(self, appliance, rounds, folder):
+        if not os.access(appliance, os.X_OK) or Path(appliance).is_dir():
+            raise Refused(f"no appliance at {appliance}: build it (cargo build --release -p cowitness), "
+                          "or name one with --appliance")
         self.appliance, self.rounds, self.folder = appliance, rounds, folder
         if folder:
             folder.mkdir(parents=True, exist_ok=True)
@@ -137,7 +200,11 @@ class Runner:
         if self.folder:
             (self.folder / f"{label.replace(' ', '-').replace(',', '')}-{seed}.csv").write_text(text)
         execs, results = streams(text)
+        # Without binfmt_misc mounted nobody can tell that no entry of it takes a file.
         ways = {row["dispatch"] for row in execs if row["arm"] == "a"}
+        if dispatch == "direct" and not (BINFMT / "status").exists():
+            ways.discard("unknown")
+            ways.add("direct")
         if ways != {dispatch}:
             raise Failed(f"{label}: arm a was reached by {ways}")
         return {row["metric"]: row for row in results}

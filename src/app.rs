@@ -12,6 +12,7 @@ use crate::text::{Full, Text};
 use crate::{TARGET, VERSION};
 use core::ffi::CStr;
 use core::panic::Location;
+use rustix::process::{Resource, getrlimit};
 
 /// What the entry code found on the initial stack.
 pub struct Start<'s> {
@@ -67,6 +68,7 @@ fn run_as_memmap(start: &Start<'_>) -> i32 {
         1 => Some(c"memmap"),
         _ => (start.argument)(index - 1),
     };
+    signal::speak_as("memmap");
     match status(prepare()) {
         0 => status(run(&start.with(&argument))),
         status => status,
@@ -85,9 +87,7 @@ fn is_interpreter(start: &Start<'_>) -> bool {
 #[must_use]
 pub fn run_commands(start: &Start<'_>) -> i32 {
     let parsed = |start: &Start<'_>| {
-        cli::parse(start.argument, &mut Asked::default())
-            .map(|_| ())
-            .map_err(Error::from)
+        apart(|| Ok(cli::parse(start.argument, &mut Asked::default()).map(|_| ())?))
     };
     match status(prepare()) {
         0 => match each_command(start, &parsed) {
@@ -124,44 +124,73 @@ fn status(result: Result<(), Error>) -> i32 {
     }
 }
 
+/// What a command takes of the stack at most, in KiB, and as much again for the words and
+/// variables that the kernel puts there. Without that room it would end in SIGSEGV.
+const fn stack_kib(request: Request) -> u64 {
+    match request {
+        Request::Help(_) | Request::Version => 128,
+        Request::Run(Topic::Memmap | Topic::Env | Topic::Program) => 256,
+        Request::Run(_) => 1024,
+    }
+}
+
+fn check_stack(needed_kib: u64) -> Result<(), Error> {
+    match getrlimit(Resource::Stack).current {
+        // 0: it is not told (seccomp); no program could be started with that.
+        Some(bytes @ 1..) if bytes < needed_kib << 10 => {
+            Err(Error::SmallStack(bytes >> 10, needed_kib))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn prepare() -> Result<(), Error> {
+    check_stack(stack_kib(Request::Version))?;
     stdio::fill_missing().map_err(Error::kernel("open /dev/null"))?;
     signal::install().map_err(Error::kernel("install signal handlers"))
 }
 
 fn run(start: &Start<'_>) -> Result<(), Error> {
     let mut asked = Asked::default();
-    match cli::parse(start.argument, &mut asked)? {
+    let request = cli::parse(start.argument, &mut asked)?;
+    check_stack(stack_kib(request))?;
+    match request {
         Request::Help(topic) => cli::print_help(topic, stdio::stdout()).map_err(Error::Output),
         Request::Run(Topic::Bench) => {
-            command::bench::run(&asked.bench, &asked.effective, &start.auxv)
+            apart(|| command::bench::run(&asked.bench, &asked.effective, &start.auxv))
         }
-        Request::Run(Topic::Memmap) => command::memmap::run(&asked.memmap, &asked.effective, start),
+        Request::Run(Topic::Memmap) => {
+            apart(|| command::memmap::run(&asked.memmap, &asked.effective, start))
+        }
         Request::Run(Topic::Probe) => {
-            command::probe::run(&asked.probe, &asked.effective, &start.auxv)
+            apart(|| command::probe::run(&asked.probe, &asked.effective, &start.auxv))
         }
         Request::Run(Topic::Survey) => {
-            command::survey::run(&asked.survey, &asked.effective, &start.auxv)
+            apart(|| command::survey::run(&asked.survey, &asked.effective, &start.auxv))
         }
-        Request::Run(Topic::StartupAb | Topic::StartupSlope) => command::startup::run(
-            &asked.startup,
-            &asked.effective,
-            start.argument,
-            &start.auxv,
-        ),
-        Request::Run(Topic::Sharing) => command::sharing::run(
-            &asked.sharing,
-            &asked.effective,
-            start.argument,
-            &start.auxv,
-        ),
+        Request::Run(Topic::StartupAb | Topic::StartupSlope) => apart(|| {
+            let (startup, effective) = (&asked.startup, &asked.effective);
+            command::startup::run(startup, effective, start.argument, &start.auxv)
+        }),
+        Request::Run(Topic::Sharing) => apart(|| {
+            let (sharing, effective) = (&asked.sharing, &asked.effective);
+            command::sharing::run(sharing, effective, start.argument, &start.auxv)
+        }),
         Request::Run(Topic::Audit) => {
-            command::audit::run(&asked.audit, &asked.effective, &start.auxv)
+            apart(|| command::audit::run(&asked.audit, &asked.effective, &start.auxv))
         }
-        Request::Run(Topic::Selftest) => command::selftest::run(&start.auxv),
-        Request::Run(Topic::Env) => command::env::run(&asked.env, &asked.effective, &start.auxv),
-        Request::Run(Topic::Program) | Request::Version => print_version(),
+        Request::Run(Topic::Selftest) => apart(|| command::selftest::run(&start.auxv)),
+        Request::Run(Topic::Env) => {
+            apart(|| command::env::run(&asked.env, &asked.effective, &start.auxv))
+        }
+        Request::Run(Topic::Program | Topic::Startup) | Request::Version => print_version(),
     }
+}
+
+/// Runs a command in a frame of its own: in one function they would take the stack of all.
+#[inline(never)]
+fn apart(run: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    run()
 }
 
 fn print_version() -> Result<(), Error> {
@@ -182,7 +211,7 @@ fn print_version() -> Result<(), Error> {
 /// One line for a panic; called by the entry code's handler. The first process then ends
 /// the machine: if it died, the kernel would panic.
 pub fn report_panic(location: Option<&Location<'_>>) {
-    doomed::remove();
+    let _ = doomed::remove();
     let mut line = Text::new();
     line.add("cowitness: error: a defect of cowitness: panic");
     if let Some(at) = location {

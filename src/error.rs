@@ -5,7 +5,7 @@ use crate::command::env::Kernel;
 use crate::fixture::FixtureError;
 use crate::proc::rollup::RollupError;
 use crate::sys::stdio::Output;
-use crate::sys::{Errno, errno};
+use crate::sys::{Errno, errno, signal};
 use crate::text::Text;
 
 /// Exit status of a measurement that is not valid or not possible here.
@@ -42,6 +42,17 @@ pub enum Error {
     },
     /// A program cannot be run: its path, and what the kernel says.
     CannotRun(Word, Errno),
+    /// A program that did not end in time and cannot be killed: its path, its number, why.
+    Survives(Word, i32, Errno),
+    /// A program that stays in memory although the cache was dropped: its path, and how many
+    /// of how many pages.
+    StaysCached(Word, u64, u64),
+    /// A program cannot be run from a file in memory: its path, and what the kernel says.
+    CannotRunFromMemory(Word, Errno),
+    /// The page cache cannot be dropped.
+    CannotDropCaches(Errno),
+    /// A program is not what it was at the start: its path, and what became of it.
+    Changed(Word, &'static str),
     /// A file of a live process cannot be opened, and the likely cause.
     Process(i32, &'static str, Errno, Option<Denial>),
     /// A live process ended, or became another program, while it was read.
@@ -59,6 +70,8 @@ pub enum Error {
     Invalid(&'static str),
     /// A child has said it, and ended with this status.
     Reported(i32),
+    /// RLIMIT_STACK, and what is needed, in KiB.
+    SmallStack(u64, u64),
     /// So many checks of `selftest` failed.
     Checks(u64),
     /// A runtime error of which the command has said itself what it was.
@@ -159,7 +172,11 @@ impl Error {
     pub const fn status(&self) -> i32 {
         match self {
             Self::Usage(_) | Self::Setting(..) | Self::Cpu(..) => 2,
-            Self::Invalid(_) | Self::Rollup(_) => INVALID,
+            Self::Invalid(_)
+            | Self::Changed(..)
+            | Self::StaysCached(..)
+            | Self::CannotDropCaches(_)
+            | Self::Rollup(_) => INVALID,
             Self::Checks(_) => CHECK_FAILED,
             Self::Reported(status) => *status,
             _ => 1,
@@ -178,7 +195,7 @@ impl Error {
             _ => {
                 line.add(match self {
                     Self::Usage(usage) if usage.topic == Topic::Memmap => "memmap",
-                    _ => "cowitness",
+                    _ => signal::name(),
                 });
                 line.add(": error: ");
                 self.describe(&mut line);
@@ -213,6 +230,11 @@ impl Error {
             }
             Self::TooLong => {
                 line.add("a line is too long for its buffer: a defect of cowitness");
+            }
+            Self::SmallStack(limit, needed) => {
+                line.add("the stack is too small: RLIMIT_STACK (ulimit -s) is ");
+                line.number(limit).add(" KiB, ").number(needed);
+                line.add(" KiB are needed; raise it");
             }
             Self::Cpu(cpu, errno) => {
                 line.add("cannot pin to CPU ").number(cpu as u64).add(": ");
@@ -258,6 +280,59 @@ impl Error {
                     }
                     _ => "",
                 });
+            }
+            Self::Survives(path, pid, errno) => {
+                line.add("'");
+                add_word(line, path);
+                line.add("' did not end in time and lives on as process ");
+                line.signed(pid.into()).add(": ");
+                line.add(errno::name_or_unknown(errno));
+                line.add(match errno {
+                    Errno::PERM => {
+                        ": it has another user's rights (a set-user-ID file), so this one may \
+                         not kill it: kill it as root, and measure it as root"
+                    }
+                    Errno::TIMEDOUT => {
+                        ": it was killed and does not end: it waits for a device or a file \
+                         server that does not answer"
+                    }
+                    _ => ": it cannot be killed",
+                });
+            }
+            Self::CannotDropCaches(errno) => {
+                line.add("--cold cannot write /proc/sys/vm/drop_caches: ");
+                line.add(errno::name_or_unknown(errno));
+                line.add(": it takes root of the machine, and a /proc that is mounted writable");
+            }
+            Self::StaysCached(path, held, of) => {
+                line.add("--cold: ").number(held).add(" of ").number(of);
+                line.add(" pages of '");
+                add_word(line, path);
+                line.add(
+                    "' stay in memory although the cache was dropped: a process maps it, or its \
+                     file system has no other place (tmpfs); give a copy on a disk that nobody \
+                     runs",
+                );
+            }
+            Self::CannotRunFromMemory(path, errno) => {
+                line.add("cannot run '");
+                add_word(line, path);
+                line.add("' from a file in memory: ");
+                line.add(errno::name_or_unknown(errno));
+                line.add(match errno {
+                    Errno::ACCESS | Errno::PERM => {
+                        ": vm.memfd_noexec is 2 (sysctl -w vm.memfd_noexec=1), or a security \
+                         module refuses"
+                    }
+                    Errno::NOENT => ": its interpreter is missing, or /proc is not mounted",
+                    Errno::NOEXEC => ": it is no program of this CPU",
+                    _ => "",
+                });
+            }
+            Self::Changed(path, what) => {
+                line.add("'");
+                add_word(line, path);
+                line.add("' ").add(what);
             }
             Self::Process(pid, file, errno, denial) => {
                 line.add("cannot read /proc/").signed(pid.into()).add("/");

@@ -84,6 +84,7 @@ fn version_and_help_go_to_standard_output() {
             "startup ab --help",
             include_str!("golden/help-startup-ab.txt"),
         ),
+        ("startup --help", include_str!("golden/help-startup.txt")),
         (
             "startup slope --help",
             include_str!("golden/help-startup-slope.txt"),

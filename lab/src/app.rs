@@ -41,7 +41,7 @@ fn run(parser: lexopt::Parser) -> Result<(), Failure> {
         Request::Version => done(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))),
         Request::Summary(options) => done(summary::run(&options, terminal_width(), &warn)?),
         Request::Report(options) => report::run(&options, &warn)?,
-        Request::Compare(options) => compare::run(&options, &warn)?,
+        Request::Compare(options) => compare::run(&options, terminal_width(), &warn)?,
         Request::Matrix(options) => matrix::run(&options, &note)?,
         Request::Kernels(options) => kernels::run(&options, &note)?,
         Request::Sizes(options) => {

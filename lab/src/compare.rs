@@ -23,11 +23,16 @@ use ratio::{Noise, Ratio, Verdict};
 use semantics::Semantics;
 use std::ffi::OsString;
 
+/// Columns that a narrow terminal is spared, in this order: the ratio's interval tells more.
+const EXPENDABLE: [&str; 3] = ["A MiB/s", "B MiB/s", "B/A"];
+
 /// One setting that both sides have measured, cold or warm.
 struct Line {
     cells: [String; 4],
     medians: [String; 2],
     ratio: Ratio,
+    /// That of this setting.
+    noise: Noise,
 }
 
 /// Everything found.
@@ -37,16 +42,24 @@ struct Found {
     lines: Vec<Line>,
     /// What only one side has, a line each.
     single: Vec<String>,
+    /// That of all settings.
     noise: Noise,
+    /// What `--noise` said.
+    given: Option<u64>,
 }
 
-/// Compares the two inputs. `warn` is told, a line each, what was taken although it is not
+/// Compares the two inputs. `width` is that of the terminal, if the text goes to one. `warn` is
+/// told, a line each, what was taken although it is not
 /// whole.
 ///
 /// # Errors
 /// [`Failure`]: a side cannot be trusted, or the two cannot be compared. A change is not
 /// among them: that is the answer's.
-pub fn run(options: &CompareOptions, warn: &dyn Fn(&str)) -> Result<Answer, Failure> {
+pub fn run(
+    options: &CompareOptions,
+    width: Option<usize>,
+    warn: &dyn Fn(&str),
+) -> Result<Answer, Failure> {
     let [a, b] = &options.files;
     let (a, cut_a) = side(a, options.tolerance, warn)?;
     let (b, cut_b) = side(b, options.tolerance, warn)?;
@@ -62,7 +75,7 @@ pub fn run(options: &CompareOptions, warn: &dyn Fn(&str)) -> Result<Answer, Fail
     }
     let mut text = heading(&a, &b, &unlike, &cut);
     text += &found.changes();
-    text += &found.rates(timed);
+    text += &found.rates(timed, options.threshold_percent, width);
     Ok(Answer {
         text,
         failure: found.failure(options.threshold_percent),
@@ -111,6 +124,7 @@ impl Found {
         let (first, second) = (groups(&a.samples), groups(&b.samples));
         let mut found = Self {
             noise: noise::of(&first, &second, noise),
+            given: noise,
             ..Self::default()
         };
         for group in &first {
@@ -163,7 +177,11 @@ impl Found {
             if timed {
                 for phase in Phase::BOTH {
                     match line(a, *first, second, phase) {
-                        Some(line) => self.lines.push(line),
+                        Some(mut line) => {
+                            let arms = [*first, second];
+                            line.noise = noise::of_setting(self.noise, arms, phase, self.given);
+                            self.lines.push(line);
+                        }
                         None => self.single.extend(rateless(&place, *first, second, phase)),
                     }
                 }
@@ -202,7 +220,7 @@ impl Found {
         text
     }
 
-    fn rates(&self, timed: bool) -> String {
+    fn rates(&self, timed: bool, threshold: Option<u64>, width: Option<usize>) -> String {
         if !timed {
             return "\nRates are not compared: a side is emulated, and its times say nothing\n"
                 .to_owned();
@@ -215,18 +233,23 @@ impl Found {
         ];
         let noise = self.noise;
         let rows = self.lines.iter().map(|line| line.cells(noise)).collect();
+        let moot = threshold.filter(|percent| *percent < noise.most);
+        let moot = moot.map_or_else(String::new, |percent| {
+            let most = noise.most;
+            format!(
+                "The threshold of {percent} % lies within the noise: what counts has to be faster or \
+                 slower, beyond {most} %\n"
+            )
+        });
         let counts = Verdict::ALL.map(|verdict| {
-            let lines = self
-                .lines
-                .iter()
-                .filter(|line| line.ratio.verdict(noise) == verdict);
+            let lines = self.lines.iter().filter(|line| line.verdict() == verdict);
             format!("{} {}", lines.count(), verdict.word())
         });
         let Noise { least, most } = noise;
         format!(
             "\nRates: ratio of medians, with an interval of at least 95 % confidence\n{}\n{}; faster \
-             and slower are beyond {most} %, same is within {least} %, with all of the interval\n{}",
-            answer::table(&headings, rows),
+             and slower are beyond {most} %, same is within {least} %, with all of the interval\n{}{moot}",
+            answer::table_within(&headings, rows, width, &EXPENDABLE),
             counts.join(", "),
             restless(noise)
         )
@@ -234,12 +257,7 @@ impl Found {
 
     fn failure(&self, threshold: Option<u64>) -> Option<Failure> {
         // What the noise may have made is no change, however small the threshold.
-        let told = |line: &&Line| {
-            matches!(
-                line.ratio.verdict(self.noise),
-                Verdict::Faster | Verdict::Slower
-            )
-        };
+        let told = |line: &&Line| matches!(line.verdict(), Verdict::Faster | Verdict::Slower);
         let told = || self.lines.iter().filter(told);
         let beyond = |percent| told().filter(move |line| line.ratio.is_beyond(percent));
         let rates = threshold.map_or(0, |percent| beyond(percent).count());
@@ -286,10 +304,25 @@ fn line(group: &Group<'_>, a: Arm<'_>, b: Arm<'_>, phase: Phase) -> Option<Line>
         ],
         medians: [a, b].map(median).map(figures::rate),
         ratio,
+        noise: Noise::default(),
     })
 }
 
 impl Line {
+    fn verdict(&self) -> Verdict {
+        self.ratio.verdict(self.noise)
+    }
+
+    /// The verdict; and what hides a difference that is beyond the noise of all settings.
+    fn words(&self, overall: Noise) -> String {
+        let verdict = self.verdict();
+        let hidden = verdict == Verdict::Unresolved && self.ratio.verdict(overall) != verdict;
+        match hidden {
+            true => format!("{}: its noise is {} %", verdict.word(), self.noise.most),
+            false => verdict.word().to_owned(),
+        }
+    }
+
     fn cells(&self, noise: Noise) -> Vec<String> {
         let interval = self.ratio.interval_ppm.map_or_else(
             || "too few cases".to_owned(),
@@ -300,7 +333,7 @@ impl Line {
         cells.extend([
             figures::ratio(self.ratio.median_ppm),
             interval,
-            self.ratio.verdict(noise).word().to_owned(),
+            self.words(noise),
         ]);
         cells
     }

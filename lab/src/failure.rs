@@ -51,6 +51,9 @@ pub enum Failure {
     /// A signal ended the run.
     #[error("ended by signal {0}; the table says what was done until then")]
     Signal(u8),
+    /// A signal came before the page was in its place.
+    #[error("ended by signal {0}; the page is not written")]
+    Ended(u8),
     /// An input cannot be opened.
     #[error("cannot open {name}: {error}")]
     Open {
@@ -144,7 +147,7 @@ impl Failure {
             | Self::Signals(_) => 1,
             Self::Sizes(error) => error.status(),
             Self::Machines { untrusted, .. } if !untrusted => 1,
-            Self::Signal(number) => 128_u8.saturating_add(*number),
+            Self::Signal(number) | Self::Ended(number) => 128_u8.saturating_add(*number),
             Self::Usage(_) | Self::OverInput(_) => 2,
             Self::Changed { .. } => 4,
             Self::Stream(error) if !error.is_untrusted() => 1,

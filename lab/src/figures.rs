@@ -65,9 +65,29 @@ pub fn list(words: &[String]) -> String {
     }
 }
 
+/// Of places in order, each with whether something holds there: the first from which on it
+/// holds at all of them. `None`: it does not hold at the last, or there is none.
+pub fn lasting(places: impl IntoIterator<Item = (u64, bool)>) -> Option<u64> {
+    let mut since = None;
+    for (place, holds) in places {
+        since = holds.then(|| since.unwrap_or(place));
+    }
+    since
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_lasts_does_so_to_the_end() {
+        let lasts = |holds: &[bool]| lasting((1..).zip(holds.iter().copied()));
+        assert_eq!(lasts(&[false, false, true, true]), Some(3));
+        assert_eq!(lasts(&[true, true]), Some(1));
+        assert_eq!(lasts(&[true, false, true]), Some(3));
+        assert_eq!(lasts(&[true, false]), None);
+        assert_eq!(lasts(&[]), None);
+    }
 
     #[test]
     fn figures_read_as_people_say_them() {

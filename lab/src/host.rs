@@ -1,7 +1,7 @@
 //! What the lab needs of the workstation: programs, files, a cache, and a signal that ends it.
 
 use crate::text::printable;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ};
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
 use std::io;
@@ -289,19 +289,30 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Watches for SIGINT, SIGTERM and SIGHUP from now on.
+    /// Watches for SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGXCPU from now on. SIGXFSZ ends nothing
+    /// any more: the write that is too much fails with EFBIG.
     ///
     /// # Errors
     /// The system's.
     pub fn watch() -> io::Result<Self> {
         let interrupt = Self::default();
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU] {
             let number = usize::try_from(signal).unwrap_or(usize::MAX);
             signal_hook::flag::register_usize(signal, Arc::clone(&interrupt.number), number)?;
             let let_through = Arc::clone(&interrupt.let_through);
             signal_hook::flag::register_conditional_default(signal, let_through)?;
         }
         Ok(interrupt)
+    }
+
+    /// After a signal.
+    #[cfg(test)]
+    pub(crate) fn after(signal: i32) -> Self {
+        let interrupt = Self::default();
+        let number = usize::try_from(signal).unwrap();
+        interrupt.number.store(number, Ordering::Relaxed);
+        interrupt
     }
 
     /// From now on a signal ends the program at once: nothing is left to be tidied up, and

@@ -29,6 +29,7 @@ pub mod sizes;
 pub mod stream;
 pub mod summary;
 
+mod digest;
 mod figures;
 mod groups;
 mod input;

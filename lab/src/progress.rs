@@ -14,7 +14,10 @@ impl Progress {
         let bar = ProgressBar::new(total as u64);
         let style = ProgressStyle::with_template("{spinner} {pos} of {len} done, {elapsed}: {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.enable_steady_tick(Duration::from_millis(200));
+        // The ticker is a thread, and ends the program where no further one is allowed.
+        if !bar.is_hidden() {
+            bar.enable_steady_tick(Duration::from_millis(200));
+        }
         Self(bar)
     }
 

@@ -3,6 +3,7 @@
 //! The page asks for nothing: style, drawings and script are in it, and its own policy
 //! forbids the rest. All text of a file goes through templates that escape it.
 
+mod again;
 mod audit;
 mod changes;
 mod environment;

@@ -8,6 +8,7 @@ pub mod others;
 pub mod probes;
 mod samples;
 mod taken;
+pub mod twice;
 
 pub use samples::sample;
 
@@ -67,6 +68,8 @@ pub struct Source {
     pub partial: bool,
     /// Rows it meant to have.
     pub intended: u64,
+    /// The processes that its rows are of, if the command is given their numbers.
+    pub pids: Vec<u64>,
 }
 
 /// Everything known of one machine in one setting.
@@ -170,19 +173,15 @@ impl Runs {
             notes,
             partial: stream.cut().is_some(),
             intended: announced.unwrap_or(taken.rows),
+            pids: taken.others.pids(),
         };
         self.add(machine, source, taken)
     }
 
     fn add(&mut self, machine: Machine, source: Source, mut taken: Taken) -> Result<(), Failure> {
         let machines = self.runs.iter().flat_map(|run| &run.sources);
-        let mut sources = machines.chain(self.files.iter().map(|files| &files.source));
-        if let Some(first) = sources.find(|first| first.is_same(&source)) {
-            return Err(Failure::Twice {
-                place: source.place,
-                first_place: first.place.clone(),
-            });
-        }
+        let sources = machines.chain(self.files.iter().map(|files| &files.source));
+        twice::refuse(&source, sources)?;
         if taken.is_files {
             self.files
                 .extend(taken.others.sizes.pop().map(|sizes| Files {
@@ -231,17 +230,6 @@ impl Machine {
     }
 }
 
-impl Source {
-    /// The same rows of the same moment.
-    fn is_same(&self, other: &Self) -> bool {
-        let begun = notes::value(&self.notes, "started_unix").is_some();
-        let partial = self.partial || other.partial;
-        self.record == other.record
-            && self.notes == other.notes
-            && (self.checksum == other.checksum || begun && partial)
-    }
-}
-
 impl Run {
     fn extend(&mut self, source: Source, mut taken: Taken) {
         self.sources.push(source);
@@ -262,11 +250,7 @@ impl Run {
         let mut own = self.sources.iter();
         match own.find(|own| alike && own.record == source.record) {
             Some(own) => notes::difference(&own.notes, &source.notes).is_none(),
-            // Under emulation even the clock source changes from one command to the next.
-            None => {
-                self.sources[0].file == source.file
-                    || notes::same_environment(&self.sources[0].notes, &source.notes)
-            }
+            None => notes::same_environment(&self.sources[0].notes, &source.notes),
         }
     }
 

@@ -6,25 +6,27 @@
 pub(crate) mod chunks;
 mod curve;
 mod database;
-mod digest;
+mod dynamic;
 mod elf;
 mod error;
 mod patient;
 mod plan;
+mod source;
 mod store;
 
 pub use error::SizesError;
 
 use crate::cli::SizesOptions;
+use crate::digest::{Hash, Hashed, Hashing};
 use crate::failure::Failure;
 use crate::host::Interrupt;
 use crate::progress::Progress;
 use crate::scratch::Scratch;
 use chunks::Chunks;
-use curve::{ChunkPoint, Point, Run};
-use digest::Hashing;
+use curve::{ChunkPoint, Manifest, Point, Run, Unknown};
 use patient::Patient;
 use plan::{Member, Plan};
+use source::Heeding;
 use std::io::{self, BufReader, Write};
 use std::path::Path;
 use store::{Blobs, Segments, Store};
@@ -39,8 +41,16 @@ pub fn run(options: &SizesOptions, say: &dyn Fn(&str)) -> Result<(), Failure> {
         Some(directory) => Scratch::within(Path::new(directory))?,
         None => Scratch::new()?,
     };
-    let plan = read(options, &scratch.path().join("plan"), &interrupt)?;
-    let run = measure(options, &plan, scratch.path(), &interrupt)?;
+    let (plan, hash) = read(options, &scratch.path().join("plan"), &interrupt)?;
+    let manifest = Manifest {
+        hash,
+        roots: plan.roots,
+        paths: plan.objects,
+    };
+    let run = measure(options, &plan, scratch.path(), &interrupt);
+    // What failed after a signal came, failed for it.
+    let run = run.map_err(|error| go_on(&interrupt).err().unwrap_or(error))?;
+    let run = Run { manifest, ..run };
     // Whoever takes the rows may take their time.
     drop((plan, scratch));
     interrupt.let_through();
@@ -51,14 +61,24 @@ pub fn run(options: &SizesOptions, say: &dyn Fn(&str)) -> Result<(), Failure> {
     for crossover in run.crossovers() {
         say(&crossover.words());
     }
-    Ok(())
+    run.unknown.map_or(Ok(()), |Unknown { r, error }| {
+        let error = Box::new(error);
+        Err(SizesError::Unknown { r, error }.into())
+    })
 }
 
-fn read(options: &SizesOptions, plan: &Path, interrupt: &Interrupt) -> Result<Plan, Failure> {
-    let mut manifest = BufReader::new(Patient::open(&options.manifest, interrupt));
+/// The plan, and the hash of the manifest it was made from.
+fn read(
+    options: &SizesOptions,
+    plan: &Path,
+    interrupt: &Interrupt,
+) -> Result<(Plan, Hash), Failure> {
+    let patient = Patient::open(&options.manifest, interrupt)?;
+    let mut manifest = BufReader::new(Hashed::new(patient));
     let plan = Plan::read(plan, &mut manifest);
-    let failure = manifest.into_inner().failure;
-    plan.map_err(|error| failure.unwrap_or(error.into()))
+    let Hashed { input, hash } = manifest.into_inner();
+    let plan = plan.map_err(|error| input.failure.unwrap_or(error.into()))?;
+    Ok((plan, hash.hash()))
 }
 
 fn measure<'o>(
@@ -70,22 +90,43 @@ fn measure<'o>(
     let each = |count, what: &str, work: &mut dyn FnMut(u64) -> Result<(), SizesError>| {
         each(count, what, interrupt, work)
     };
-    plan.at_once(|| each(plan.objects, "reading objects", &mut |id| plan.look_at(id)))?;
+    let mut unknown = None;
+    plan.at_once(|| {
+        each(plan.objects, "reading objects", &mut |id| {
+            if let Some(error) = plan.look_at(id, interrupt)? {
+                go_on(interrupt)?;
+                note(&mut unknown, plan.root_of(id)?, error);
+            }
+            Ok(())
+        })
+    })?;
     let strip_level = plan.strip_level()?;
     let mut models = Models::create(options, directory)?;
     let mut points = Vec::new();
-    each(plan.roots, "storing closures", &mut |root| {
+    let known = unknown
+        .as_ref()
+        .map_or(plan.roots, |unknown: &Unknown| unknown.r - 1);
+    each(known, "storing closures", &mut |root| {
         points.push(models.add(plan, root, interrupt)?);
         Ok(())
     })?;
     each(plan.objects, "asking for objects", &mut |id| {
-        models.prove(plan, id)
+        models.prove(plan, id, interrupt)
     })?;
     Ok(Run {
         options,
+        manifest: Manifest::default(),
         strip_level,
         points,
+        unknown,
     })
+}
+
+/// Keeps the error that leaves the fewest roots known.
+fn note(unknown: &mut Option<Unknown>, r: u64, error: SizesError) {
+    if unknown.as_ref().is_none_or(|before| r < before.r) {
+        *unknown = Some(Unknown { r, error });
+    }
 }
 
 /// Does `work` with each number from 1 to `count`, until a signal comes.
@@ -146,7 +187,7 @@ impl Models {
         plan.at_once(|| {
             for member in plan.members(root)? {
                 go_on(interrupt)?;
-                self.add_member(plan, &member)?;
+                self.add_member(plan, &member, interrupt)?;
             }
             self.stores().try_for_each(Store::commit)
         })?;
@@ -154,16 +195,21 @@ impl Models {
         Ok(self.point.clone())
     }
 
-    fn add_member(&mut self, plan: &Plan, member: &Member) -> Result<(), SizesError> {
+    fn add_member(
+        &mut self,
+        plan: &Plan,
+        member: &Member,
+        interrupt: &Interrupt,
+    ) -> Result<(), SizesError> {
         self.point.objects += 1;
         self.point.private += member.bytes;
-        if member.stored {
+        if !plan.is_new(member.id)? {
             return Ok(());
         }
         self.point.distinct_objects += 1;
         self.point.distinct_bytes += member.bytes;
-        self.stores().try_for_each(|store| store.put(member))?;
-        plan.is_stored(member.id)
+        self.stores()
+            .try_for_each(|store| store.put(member, interrupt))
     }
 
     fn weigh(&mut self) -> Result<(), SizesError> {
@@ -182,11 +228,13 @@ impl Models {
     }
 
     /// Refuses a store that does not give an object back as it was.
-    fn prove(&mut self, plan: &Plan, id: u64) -> Result<(), SizesError> {
-        let wanted = plan.hash(id)?;
+    fn prove(&mut self, plan: &Plan, id: u64, interrupt: &Interrupt) -> Result<(), SizesError> {
+        let Some(wanted) = plan.stored_hash(id)? else {
+            return Ok(());
+        };
         for store in self.stores() {
             let mut found = Hashing::default();
-            store.get(id, &mut found)?;
+            store.get(id, &mut Heeding::new(&mut found, interrupt))?;
             if found.hash() != wanted {
                 return Err(SizesError::Altered {
                     path: plan.path(id)?,
@@ -216,7 +264,7 @@ mod tests {
         .unwrap();
         let manifest = format!("root\t{}\n", object.display());
         let plan = Plan::read(&scratch.path().join("plan"), &mut manifest.as_bytes()).unwrap();
-        plan.look_at(1).unwrap();
+        assert!(plan.look_at(1, &Interrupt::default()).unwrap().is_none());
         let options = SizesOptions {
             manifest: "-".into(),
             averages: vec![1024],
@@ -231,7 +279,7 @@ mod tests {
     }
 
     fn altered(models: &mut Models, plan: &Plan) -> Option<String> {
-        match models.prove(plan, 1) {
+        match models.prove(plan, 1, &Interrupt::default()) {
             Ok(()) => None,
             Err(SizesError::Altered { store, .. }) => Some(store),
             Err(other) => panic!("{other}"),

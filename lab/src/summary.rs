@@ -8,7 +8,7 @@ mod pool;
 use crate::cli::SummaryOptions;
 use crate::failure::Failure;
 use crate::input;
-use crate::runs::{Machine, is_matrix, sample};
+use crate::runs::{Machine, Source, is_matrix, notes, sample};
 use crate::stream::{Stream, StreamError, StreamReader};
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::record::Record;
@@ -63,14 +63,19 @@ fn measured<R: BufRead>(
     source: u32,
 ) -> Result<Measured, StreamError> {
     let mut measured = Measured {
-        place: format!("{file}, stream {}", stream.number()),
-        file: file.to_owned(),
-        checksum: 0,
-        notes: stream.notes().to_vec(),
+        source: Source {
+            place: format!("{file}, stream {}", stream.number()),
+            file: file.to_owned(),
+            record: BenchRow::NAME.to_owned(),
+            checksum: 0,
+            notes: stream.notes().to_vec(),
+            partial: false,
+            intended: 0,
+            pids: Vec::new(),
+        },
         announced: stream.announced(),
         machine: None,
         samples: Vec::new(),
-        partial: false,
         other: None,
     };
     while let Some(row) = stream.next_row()? {
@@ -85,14 +90,20 @@ fn measured<R: BufRead>(
         };
         measured.samples.push(sample(&row, &bench, source)?);
         // The reader sees to it that all rows of a stream agree in these.
-        measured.machine.get_or_insert_with(|| Machine {
-            label: bench.label.to_owned(),
-            kernel: bench.kernel.to_owned(),
-            arch: bench.arch.to_owned(),
-            page_bytes: Some(bench.page_bytes),
-        });
+        if measured.machine.is_none() {
+            let machine = Machine {
+                label: bench.label.to_owned(),
+                kernel: bench.kernel.to_owned(),
+                arch: bench.arch.to_owned(),
+                page_bytes: Some(bench.page_bytes),
+            };
+            notes::agree(&measured.source.notes, &row, &machine)?;
+            measured.machine = Some(machine);
+        }
     }
-    measured.checksum = stream.checksum();
-    measured.partial = stream.cut().is_some();
+    let rows = measured.samples.len() as u64;
+    measured.source.intended = measured.announced.unwrap_or(rows);
+    measured.source.checksum = stream.checksum();
+    measured.source.partial = stream.cut().is_some();
     Ok(measured)
 }

@@ -63,11 +63,26 @@ fn an_answer_that_is_another_counts() {
     assert!(ran.stdout.contains(want), "{}", ran.stdout);
 }
 
+/// Each time of proc is 1.3 times as long; split pages are as they were.
+fn slower_proc() -> String {
+    resealed(&timed(SLOW, 650_000))
+}
+
+/// Times of 500 us become `cold_ns`, those of the warm passes in proportion, and so the rates.
+fn timed(text: &str, cold_ns: u64) -> String {
+    let rate = |mib: u64, ns: u64| {
+        let centi = (mib * 100_000_000_000 + ns / 2) / ns;
+        format!("{}.{:02}", centi / 100, centi % 100)
+    };
+    let (warm_ns, pass) = (4 * cold_ns, cold_ns * 4 / 5);
+    let rates = format!("{},{}", rate(1, cold_ns), rate(5, warm_ns));
+    let times = format!(",{cold_ns},{warm_ns},{pass},{pass},{rates},");
+    text.replace(",500000,2000000,400000,400000,2000.00,2500.00,", &times)
+}
+
 #[test]
 fn the_threshold_makes_a_change_of_rate_a_failure() {
-    // Split pages are as they were.
-    let slower = SLOW.replace(",500000,2000000,", ",650000,2600000,");
-    let slower = resealed(&slower).replace("=1764439400", "=1764439401");
+    let slower = slower_proc().replace("=1764439400", "=1764439401");
     let status = |threshold: &[&str]| {
         let arguments = [&["compare"], threshold, &["slow.csv", "-"]].concat();
         let ran = lab(&arguments, slower.as_bytes());
@@ -87,8 +102,7 @@ fn the_threshold_makes_a_change_of_rate_a_failure() {
 /// What is not called faster or slower is beyond no threshold.
 #[test]
 fn what_noise_may_have_made_is_no_failure() {
-    let slower = resealed(&SLOW.replace(",500000,2000000,", ",650000,2600000,"));
-    let slower = slower.replace("=1764439400", "=1764439401");
+    let slower = slower_proc().replace("=1764439400", "=1764439401");
     let ran = lab(
         &["compare", "--noise=50", "--threshold=5", "slow.csv", "-"],
         slower.as_bytes(),
@@ -283,4 +297,118 @@ fn side_effects_of_which_one_side_does_not_tell_are_no_change() {
     assert_eq!(ran.status, Some(0), "{}", ran.stdout);
     let want = "  not compared: prot-none, page, proc: side effects F unknown in A\n";
     assert!(ran.stdout.contains(want), "{}", ran.stdout);
+}
+
+/// So many cold passes of 1 MiB by one reader, `ns` each and up to 4 % more; one in a hundred
+/// takes twenty times as long.
+fn quiet(cases: u64, ns: u64) -> String {
+    let header = SLOW
+        .lines()
+        .find(|line| line.starts_with("record,"))
+        .unwrap();
+    let mut text = format!("#cowitness 1\n#command=bench\n#label=none\n#rows=0\n{header}\n");
+    for case in 1..=cases {
+        let longer = if case % 100 == 7 {
+            2000
+        } else {
+            100 + case * 7919 % 5
+        };
+        let cold_ns = ns * longer / 100;
+        let centi = (100_000_000_000 + cold_ns / 2) / cold_ns;
+        text += &format!(
+            "bench,,6.1.0,x86_64,4096,contiguous,small,,1,1048576,proc,65536,{case},1,1048576,0,\
+             {cold_ns},,,,{}.{:02},,pfn,256,256,256,0,,,,,,,,,,,ok\n",
+            centi / 100,
+            centi % 100
+        );
+    }
+    resealed(&(text + "#end rows=0 crc32=00000000\n"))
+}
+
+/// More cases tell more, not less, and rare outliers are no noise.
+#[test]
+fn half_the_speed_is_slower_however_many_cases_there_are() {
+    for cases in [10, 1000] {
+        let scratch = cowitness_lab::scratch::Scratch::new().unwrap();
+        let before = scratch.path().join("before.csv");
+        std::fs::write(&before, quiet(cases, 500_000)).unwrap();
+        let before = before.to_str().unwrap();
+        let after = |ns| lab(&["compare", before, "-"], quiet(cases, ns).as_bytes()).stdout;
+        for (ns, want) in [
+            (1_000_000, "\n0 faster, 1 slower, 0 same, 0 unresolved; "),
+            (250_000, "\n1 faster, 0 slower, 0 same, 0 unresolved; "),
+            (510_000, "\n0 faster, 0 slower, 1 same, 0 unresolved; "),
+        ] {
+            let found = after(ns);
+            assert!(found.contains(want), "{cases} cases of {ns} ns: {found}");
+        }
+    }
+}
+
+#[test]
+fn a_threshold_within_the_noise_is_said_to_be() {
+    let said = "The threshold of 5 % lies within the noise: what counts has to be faster or \
+                slower, beyond 10 %\n";
+    for (threshold, wanted) in [("5", true), ("10", false), ("40", false)] {
+        let ran = lab(
+            &["compare", "--threshold", threshold, "slow.csv", "slow.csv"],
+            b"",
+        );
+        assert_eq!(ran.stdout.contains(said), wanted, "{}", ran.stdout);
+    }
+}
+
+/// A huge page of the target that is split, and what the two processes have alone.
+#[test]
+fn every_side_effect_of_a_probe_counts() {
+    let columns: Vec<&str> = PROBE
+        .lines()
+        .find(|line| line.starts_with("record,"))
+        .unwrap()
+        .split(',')
+        .collect();
+    let row = PROBE
+        .lines()
+        .find(|line| line.contains("prot-none,proc,page,"))
+        .unwrap();
+    for (column, mark) in [
+        ("target_anon_huge_kib", "H-2048"),
+        ("target_private_kib", "U-2048"),
+        ("partner_private_kib", "O-2048"),
+        ("target_minflt", "m-2048"),
+        ("target_majflt", "M-2048"),
+        ("reader_minflt", "q2048"),
+        ("reader_majflt", "Q2048"),
+    ] {
+        let place = columns.iter().position(|name| *name == column).unwrap();
+        let with = |value: &str| {
+            let mut fields: Vec<&str> = row.split(',').collect();
+            // The label has a comma of its own, within quotes.
+            let more = fields.len() - columns.len();
+            fields[place + more] = value;
+            resealed(&PROBE.replace(row, &fields.join(",")))
+        };
+        let count = mark.trim_start_matches(char::is_alphabetic);
+        let scratch = cowitness_lab::scratch::Scratch::new().unwrap();
+        let before = scratch.path().join("before.csv");
+        std::fs::write(&before, with("0")).unwrap();
+        let ran = lab(
+            &["compare", before.to_str().unwrap(), "-"],
+            with(count).as_bytes(),
+        );
+        assert_eq!(
+            ran.status,
+            Some(4),
+            "{column}: {}{}",
+            ran.stdout,
+            ran.stderr
+        );
+        let want = format!("changed: prot-none, page, proc: read in A, read {mark} in B");
+        assert!(ran.stdout.contains(&want), "{want}: {}", ran.stdout);
+        let page = lab(&["report", "-o", "-", "-"], with(count).as_bytes()).stdout;
+        assert!(
+            page.contains(&format!(">{mark}<")) || page.contains(mark),
+            "{column}"
+        );
+    }
 }

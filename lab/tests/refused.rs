@@ -1,8 +1,12 @@
 //! Inputs that cannot be trusted or read: the exact line, the hint, the exit status.
 
 mod common;
+mod seal;
 
 use common::lab;
+use cowitness::emit::memmap_row::MemmapRow;
+use cowitness_lab::stream::{StreamReader, Tolerance};
+use seal::resealed;
 
 const BENCH: &str = include_str!("data/bench.csv");
 const SMALL: &str = include_str!("data/small.csv");
@@ -251,5 +255,70 @@ fn truncated_inputs_point_to_the_option() {
             &format!("standard input, {problem}"),
             CUT,
         );
+    }
+}
+
+/// The first stream of `memmap.csv`, with one change of its row.
+fn touched(is: &str, would_be: &str) -> Result<u64, String> {
+    let text = include_str!("data/memmap.csv");
+    let end = text.match_indices("#cowitness").nth(1).unwrap().0;
+    assert!(text[..end].contains(is), "{is}");
+    let text = resealed(&text[..end].replacen(is, would_be, 1));
+    let mut reader = StreamReader::new("a.csv", text.as_bytes(), Tolerance::Whole);
+    let mut stream = reader.next_stream().unwrap().unwrap();
+    let row = stream.next_row().unwrap().unwrap();
+    let row = row.parse::<MemmapRow<'_>>();
+    row.map(|row| row.pages).map_err(|error| error.to_string())
+}
+
+/// Touching a page costs a fault at most, and something.
+#[test]
+fn counts_that_no_touching_charges_are_refused() {
+    const COUNTS: &str = ",16384,1,16385,0,";
+    // The program's own faults are no contradiction, nor is what was not measured.
+    assert_eq!(touched(COUNTS, ",16384,1,16384,9,"), Ok(16384));
+    assert_eq!(
+        touched(
+            ",16385,0,900,66436,0,,madvise,65536,,ok",
+            ",,,,,,,madvise,65536,,errno:EPERM"
+        ),
+        Ok(16384)
+    );
+    for (is, would_be, why) in [
+        (
+            COUNTS,
+            ",16384,1,16384,1000,",
+            "17384 faults of 16384 pages",
+        ),
+        (
+            COUNTS,
+            ",16384,1,0,0,",
+            "it was touched, and no fault was counted",
+        ),
+        (
+            COUNTS,
+            ",16384,1,,,",
+            "it was touched, and no fault was counted",
+        ),
+        (
+            COUNTS,
+            ",16384,0,16385,0,",
+            "it was touched, and is in no VMA",
+        ),
+        (
+            COUNTS,
+            ",16385,1,16385,0,",
+            "67108864 bytes are 16384 pages, not 16385",
+        ),
+        (",heap,", ",pile,", "unknown mode 'pile'"),
+        (
+            ",66436,0,,madvise,65536,,ok,,",
+            ",66436,2048,,madvise,65536,,ok,1024,",
+            "2048 KiB in huge pages of 1024 KiB of RSS",
+        ),
+        (",ok,,,,,", ",ok,,,99999,0,", "99999 faults of 16384 pages"),
+    ] {
+        let said = touched(is, would_be).unwrap_err();
+        assert!(said.contains(why), "{said}");
     }
 }

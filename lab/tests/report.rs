@@ -55,7 +55,7 @@ fn the_published_figures_come_out_as_the_published_headlines() {
             "of shared pages split by vmread 100 %",
             "faster cold read with proc at 256 KiB, contiguous 3.9×",
             "faster warm read with vmread at 256 KiB, contiguous +29 %",
-            "proc was 3.90 times as fast as vmread for the first (cold) read; vmread was 1.29 \
+            "proc was 3.90 [3.90, 3.90] times as fast as vmread for the first (cold) read; vmread was 1.29 [1.29, 1.29] \
              times as fast as proc for repeated (warm) reads.",
         ],
     );
@@ -528,4 +528,64 @@ fn hidden_characters_and_long_names_do_no_harm() {
         let (head, _) = html.split_once("<section id=\"throughput\"").unwrap();
         assert!(!head.contains(&"l".repeat(61)), "{files:?}");
     }
+}
+
+#[test]
+fn a_page_keeps_its_mode_and_is_not_written_through_a_link_to_nothing() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let scratch = cowitness_lab::scratch::Scratch::new().unwrap();
+    let page = scratch.path().join("page.html");
+    std::fs::write(&page, "old").unwrap();
+    std::fs::set_permissions(&page, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let ran = lab(&["report", "bench.csv", "-o", page.to_str().unwrap()], b"");
+    assert_eq!((ran.status, &*ran.stderr), (Some(0), ""));
+    assert!(std::fs::read_to_string(&page).unwrap().starts_with("<!"));
+    let mode = std::fs::metadata(&page).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+
+    let link = scratch.path().join("link.html");
+    symlink("nowhere/page.html", &link).unwrap();
+    let ran = lab(&["report", "bench.csv", "-o", link.to_str().unwrap()], b"");
+    assert_eq!(ran.status, Some(1));
+    assert!(
+        ran.stderr.contains("is a link to nothing"),
+        "{}",
+        ran.stderr
+    );
+    assert!(link.is_symlink());
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 2);
+}
+
+/// Two hosts in one file are two machines; what one command alone notes makes no second one.
+#[test]
+fn machines_are_told_apart_by_their_environment_and_not_by_their_file() {
+    let bench = include_str!("data/bench.csv");
+    let again = include_str!("data/again.csv");
+    let probe = include_str!("data/probe.csv");
+    let with = |text: &str, notes: &str| text.replace("#command=", &format!("{notes}#command="));
+    let runs = |text: String| {
+        let ran = lab(&["report", "-o", "-", "-"], text.as_bytes());
+        assert_eq!((ran.status, &*ran.stderr), (Some(0), ""));
+        ran.stdout.contains("<select")
+    };
+    let (one, two) = ("#cpu_model=One\n", "#cpu_model=Two\n");
+    assert!(runs(with(bench, one) + &with(again, two)));
+    assert!(runs(with(bench, one) + &with(probe, two)));
+    let own = "#cpu_model=One\n#binfmt_misc_entries=3\n#target_stopped=yes\n#clocksource=tsc\n";
+    assert!(!runs(with(bench, one) + &with(probe, own)));
+}
+
+/// What is not known of the machine is on the checklist, and so is what only one stream says.
+#[test]
+fn the_checklist_has_what_is_unknown_and_every_streams_value() {
+    let bench = include_str!("data/bench.csv");
+    let again = include_str!("data/again.csv");
+    let with = |text: &str, load: &str| {
+        let notes = format!("#smt=unknown:EACCES\n#loadavg={load}\n#command=");
+        text.replace("#command=", &notes)
+    };
+    let both = with(bench, "3.50 0 0") + &with(again, "7.25 0 0");
+    let page = lab(&["report", "-o", "-", "-"], both.as_bytes()).stdout;
+    assert!(page.contains("not known, so it may be as recommended or not"));
+    assert!(page.contains("3.50 0 0; 7.25 0 0"));
 }

@@ -19,7 +19,7 @@ impl Sink for Memory<'_> {
 }
 
 /// A row without any figure that may be unknown.
-fn row<'a>(label: &'a str, status: Status<'a>) -> BenchRow<'a> {
+fn row<'a>(repeat: u64, label: &'a str, status: Status<'a>) -> BenchRow<'a> {
     BenchRow {
         label,
         kernel: "6.1.0",
@@ -32,7 +32,7 @@ fn row<'a>(label: &'a str, status: Status<'a>) -> BenchRow<'a> {
         arena_bytes: 26_869_760,
         method: "proc",
         block_bytes: u64::MAX,
-        repeat: 1,
+        repeat,
         position: 2,
         bytes_per_pass: None,
         warm_passes: 0,
@@ -83,9 +83,9 @@ fn rows_and_notes_come_back() {
         "record,",
     ] {
         let rows = [
-            row(label, Status::Errno("EPERM")),
-            row(label, Status::Skipped("no: at all")),
-            row(label, Status::Short(4096)),
+            row(1, label, Status::Errno("EPERM")),
+            row(2, label, Status::Skipped("no: at all")),
+            row(3, label, Status::Short(4096)),
         ];
         let mut bytes = Vec::new();
         write(&rows, &mut bytes).unwrap();
@@ -111,7 +111,8 @@ fn rows_and_notes_come_back() {
 #[test]
 fn a_stream_that_is_not_read_to_its_end_is_checked_all_the_same() {
     let mut bytes = Vec::new();
-    write(&[row("a", Status::Ok), row("a", Status::Ok)], &mut bytes).unwrap();
+    let rows = [1, 2].map(|repeat| row(repeat, "a", Status::Ok));
+    write(&rows, &mut bytes).unwrap();
     let mut streams = StreamReader::new("memory", &*bytes, Tolerance::Whole);
     streams
         .next_stream()

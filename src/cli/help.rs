@@ -20,6 +20,7 @@ pub(super) fn print(topic: Topic, out: Output) -> Result<(), Errno> {
         Topic::Memmap => command(&memmap::SPEC, topic, out),
         Topic::Probe => command(&probe::SPEC, topic, out),
         Topic::Selftest => command(&selftest::SPEC, topic, out),
+        Topic::Startup => startup(out),
         Topic::StartupAb => command(&startup::AB, topic, out),
         Topic::StartupSlope => command(&startup::SLOPE, topic, out),
         Topic::Sharing => command(&sharing::SPEC, topic, out),
@@ -47,13 +48,37 @@ fn program(out: Output) -> Result<(), Errno> {
     )
 }
 
+/// Of a command with two modes: what each is for.
+fn startup(out: Output) -> Result<(), Errno> {
+    line(out, &["startup: what starting a program takes\n"])?;
+    line(out, &[usage_line(Topic::Startup)])?;
+    out.write_all(b"\nmodes:\n")?;
+    let modes = [
+        (startup::AB.name, startup::AB.purpose),
+        (startup::SLOPE.name, startup::SLOPE.purpose),
+    ];
+    for (name, purpose) in modes {
+        two_columns(out, &[name], &[purpose])?;
+    }
+    out.write_all(
+        b"\n`cowitness startup ab --help` and `cowitness startup slope --help` show the options and\n\
+          examples of each.\n",
+    )
+}
+
 fn command<T: HasCommon>(spec: &CommandSpec<T>, topic: Topic, out: Output) -> Result<(), Errno> {
     line(out, &[spec.name, ": ", spec.purpose])?;
     line(out, &["\n", usage_line(topic)])?;
     line(out, &["\n", spec.about])?;
     out.write_all(b"options:\n")?;
     for option in spec.options.iter().chain(&common_options::<T>()) {
-        describe(out, &option.word)?;
+        describe(
+            out,
+            &OptionWord {
+                help: help_of(topic, &option.word),
+                ..option.word
+            },
+        )?;
     }
     closing_options(out)?;
     out.write_all(b"\nexamples:\n")?;
@@ -62,6 +87,13 @@ fn command<T: HasCommon>(spec: &CommandSpec<T>, topic: Topic, out: Output) -> Re
         line(out, &["      ", meaning])?;
     }
     Ok(())
+}
+
+/// What an option does, in the command's own words if it has some.
+fn help_of(topic: Topic, word: &OptionWord) -> &'static str {
+    let mut own = memmap::COMMON_HELP.iter();
+    let own = own.find(|(name, _)| topic == Topic::Memmap && *name == word.name);
+    own.map_or(word.help, |(_, help)| help)
 }
 
 fn describe(out: Output, option: &OptionWord) -> Result<(), Errno> {

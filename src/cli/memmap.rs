@@ -7,16 +7,16 @@ use super::{
     CommandSpec, Common, Effective, HasCommon, OptionSpec, OptionWord, Problem, Refused, Request,
     Topic, UsageError, Word, common_options, note, value,
 };
+use crate::emit::memmap_row::MODES;
 use core::ffi::CStr;
 use rustix::mm::Advice;
 
-/// Kinds of allocation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Kinds of allocation, in the order of [`MODES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// A frame of the main thread's stack.
     Stack,
     /// What malloc does with a large request.
-    #[default]
     Heap,
     /// An anonymous private mapping.
     MmapAnon,
@@ -26,20 +26,25 @@ pub enum Mode {
     FaultWalk,
 }
 
-const MODES: [(&str, Mode); 5] = [
-    ("stack", Mode::Stack),
-    ("heap", Mode::Heap),
-    ("mmap-anon", Mode::MmapAnon),
-    ("mmap-file", Mode::MmapFile),
-    ("fault-walk", Mode::FaultWalk),
+const ALL: [Mode; 5] = [
+    Mode::Stack,
+    Mode::Heap,
+    Mode::MmapAnon,
+    Mode::MmapFile,
+    Mode::FaultWalk,
 ];
 
 impl Mode {
+    /// The one of that name.
+    fn named(word: Word) -> Option<Self> {
+        let mut all = ALL.into_iter();
+        all.find(|mode| mode.name().as_bytes() == word)
+    }
+
     /// As typed.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        let named = MODES.iter().find(|(_, mode)| *mode == self);
-        named.map_or("", |(name, _)| name)
+    pub const fn name(self) -> &'static str {
+        MODES[self as usize]
     }
 }
 
@@ -105,6 +110,15 @@ impl HasCommon for Options {
 pub const USAGE: &str =
     "usage: memmap --mode stack|heap|mmap-anon|mmap-file <FILE>|fault-walk [--mb N]";
 
+/// What the common options are for here, where nothing is shuffled and nothing summed up.
+pub const COMMON_HELP: [(&str, &str); 2] = [
+    ("--quiet", "no line on stderr about what is in force"),
+    (
+        "--seed",
+        "noted in the environment; nothing is shuffled here",
+    ),
+];
+
 /// The command.
 pub const SPEC: CommandSpec<Options> = CommandSpec {
     topic: Topic::Memmap,
@@ -114,16 +128,21 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             of /proc/self/maps that it is in, VmRSS before and after, and the page faults\n\
             that it cost. Also runs as `memmap` if that is the program's name.\n\n\
             stack       a frame on the main thread's stack, 4 MiB at most\n\
-            heap        what malloc does with a large request: there is no allocator here, so\n            \
-            it is one anonymous mapping, a page longer than asked, and that page,\n            \
-            where an allocator has its header, is touched, too; --brk grows the\n            \
-            program break instead, as malloc does for small requests\n\
+            heap        what malloc does with a large request: there is no allocator here,\n\
+            \x20           so it is one anonymous mapping, a page longer than asked, and that\n\
+            \x20           page, where an allocator has its header, is touched, too; --brk\n\
+            \x20           grows the program break instead, as malloc does for small requests\n\
             mmap-anon   an anonymous private mapping\n\
             mmap-file   FILE, mapped private and read; --mb does not count\n\
-            fault-walk  a file written to $TMPDIR, or /tmp, in chunks of 64 KiB, mapped and\n            \
-            read in eight steps; it is removed, by SIGINT and SIGTERM as well\n\n\
+            fault-walk  a file written to $TMPDIR, or /tmp, in chunks of 64 KiB, mapped and\n\
+            \x20           read in eight steps; it is removed, by signals that end the\n\
+            \x20           program as well, SIGKILL excepted\n\n\
             Standard error says what the counts depend on: transparent huge pages, the\n\
-            kernel's fault-around, the chunks. Values follow their options, never with `=`.\n",
+            kernel's fault-around, the chunks. Values follow their options, never with `=`.\n\
+            Exit status: 0 done; 1 what went wrong is said, also if the walk file could not\n\
+            be removed; 2 usage. With --csv a row says what failed once the allocation is\n\
+            begun; what fails before that (no such file, no room) leaves standard output\n\
+            empty.\n",
     operand: None,
     options: OPTIONS,
     examples: &[
@@ -157,9 +176,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             help: "stack, heap, mmap-anon, mmap-file FILE or fault-walk; must be given",
         },
         set: |options, word| {
-            let mut modes = MODES.iter();
-            let named = modes.find(|(name, _)| name.as_bytes() == word);
-            options.mode = Some(named.ok_or(Refused)?.1);
+            options.mode = Some(Mode::named(word).ok_or(Refused)?);
             Ok(())
         },
     },
@@ -271,6 +288,7 @@ pub(super) fn parse(
         }
         let Some(OptionSpec { word, set }) = table().find(|one| one.word.is_named(name)) else {
             take_file(operand, options)?;
+            note(effective, "--file", name);
             continue;
         };
         let value = match word.value {

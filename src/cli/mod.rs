@@ -166,6 +166,8 @@ pub enum Topic {
     Probe,
     /// `selftest`.
     Selftest,
+    /// `startup` without its mode.
+    Startup,
     /// `startup ab`.
     StartupAb,
     /// `startup slope`.
@@ -481,6 +483,7 @@ pub fn usage_line(topic: Topic) -> &'static str {
         Topic::Memmap => memmap::USAGE,
         Topic::Probe => "usage: cowitness probe [options]",
         Topic::Selftest => "usage: cowitness selftest [options]",
+        Topic::Startup => startup::USAGE,
         Topic::StartupAb => "usage: cowitness startup ab [options] --a CMD... -- --b CMD...",
         Topic::StartupSlope => "usage: cowitness startup slope [options] N=PATH... static=PATH",
         Topic::Sharing => "usage: cowitness sharing [options] [-- PROGRAM ARGS...]",

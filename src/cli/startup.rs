@@ -104,6 +104,25 @@ const ROUNDS: OptionSpec<Options> = OptionSpec {
     },
 };
 
+/// Rounds of a slope if none are given, but for what is missing to whole blocks.
+const ROUNDS_LEAST: u64 = 200;
+
+const ROUNDS_OF_SLOPE: OptionSpec<Options> = OptionSpec {
+    word: OptionWord {
+        default: "balanced",
+        allowed: "1 to 100000, or balanced",
+        ..ROUNDS.word
+    },
+    set: |options, word| {
+        // Told by `parse`, which knows how many programs there are.
+        options.rounds = match word {
+            b"balanced" => 0,
+            word => value::number(word, 1, 100_000)?,
+        };
+        Ok(())
+    },
+};
+
 const WARMUP: OptionSpec<Options> = OptionSpec {
     word: OptionWord {
         name: "--warmup",
@@ -156,7 +175,7 @@ const COLD: OptionSpec<Options> = OptionSpec {
         value: "",
         default: "",
         allowed: "no value",
-        help: "drop the page cache of the whole machine before each exec (root)",
+        help: "drop the page cache of the whole machine before each exec (root); refuses\n                        programs of which something stays in memory",
     },
     set: |options, _| {
         options.cold = true;
@@ -218,12 +237,17 @@ fn via(word: Word) -> Result<Via, Refused> {
     }
 }
 
+/// The usage line of both modes.
+pub const USAGE: &str = "usage: cowitness startup ab [options] --a CMD... -- --b CMD...\n\
+    \x20      cowitness startup slope [options] N=PATH... static=PATH";
+
 /// `startup ab`.
 pub const AB: CommandSpec<Options> = CommandSpec {
     topic: Topic::StartupAb,
     name: "startup ab",
     purpose: "time the exec of two programs that should differ in one thing, in pairs",
-    about: "Each round starts A, B and, as null arm, A once more, in a balanced shuffled order,\n\
+    about: "Each round starts A and B twice each (arms a and null, b and null-b: what runs more\n\
+            often is faster for that) in an order that is shuffled and balanced over 8 rounds,\n\
             and times each from before the clone until the exec is done (exec_ns) and until\n\
             its end was reaped (total_ns). A word -- ends the words of --a and of --b (where there\n\
             is none behind --a, --b does); the first is a path. Nothing stands between: no shell,\n\
@@ -231,7 +255,7 @@ pub const AB: CommandSpec<Options> = CommandSpec {
             standard streams. What is left of the group when the program has ended is killed.\n\
             One CSV row an exec goes to stdout; a second stream holds the median difference\n\
             a - b of the pairs with its interval, which is `resolved` only if that excludes 0\n\
-            and the difference is over three times the null arm's.\n",
+            and the difference is over three times that of a - null, A against itself.\n",
     operand: None,
     options: &[
         ROUNDS,
@@ -267,11 +291,13 @@ pub const SLOPE: CommandSpec<Options> = CommandSpec {
     about: "Starts every program once a round, in a balanced shuffled order, as `startup ab`\n\
             does, and draws a straight line through the medians over N, the number of shared\n\
             objects: what one object takes, and what is left at N = 0. Needs at least four\n\
-            different N and a statically linked control. The programs get no arguments.\n\
+            different N, which are taken as given, and a control without dynamic loader. The\n\
+            programs get no arguments. Of k programs 2k rounds are a balanced block;\n\
+            `balanced` takes whole ones, at least 200 rounds.\n\
             One CSV row an exec goes to stdout; a second stream holds the line: intercept,\n\
             slope, R2, and for each program how far its median lies above it.\n",
     operand: None,
-    options: &[ROUNDS, WARMUP, TIMEOUT, CPU, COLD, ALLOW_FAILURE],
+    options: &[ROUNDS_OF_SLOPE, WARMUP, TIMEOUT, CPU, COLD, ALLOW_FAILURE],
     examples: &[(
         "cowitness startup slope 1=./n1 2=./n2 4=./n4 8=./n8 static=./s > slope.csv",
         "what does one more shared object take?",
@@ -288,16 +314,16 @@ pub(super) fn parse(
     let spec = match word(2) {
         Some(b"ab") => &AB,
         Some(b"slope") => &SLOPE,
-        Some(b"-h" | b"--help") => return Ok(Request::Help(Topic::StartupAb)),
+        Some(b"-h" | b"--help") => return Ok(Request::Help(Topic::Startup)),
         Some(other) => {
             return Err(fail(
-                Topic::StartupAb,
+                Topic::Startup,
                 other,
                 "mode",
                 Problem::BadValue(MODES),
             ));
         }
-        None => return Err(missing(Topic::StartupAb, b"mode", MODES)),
+        None => return Err(missing(Topic::Startup, b"mode", MODES)),
     };
     let arms = find_arms(spec, word)?;
     let covered = |index: &usize| {
@@ -308,6 +334,10 @@ pub(super) fn parse(
     let request = options(spec, &mut rest, asked, effective)?;
     if matches!(request, Request::Run(_)) {
         check(spec.topic, &arms)?;
+    }
+    if asked.rounds == 0 {
+        let block = 2 * arms.len().max(1) as u64;
+        asked.rounds = ROUNDS_LEAST.next_multiple_of(block);
     }
     asked.arms = arms;
     Ok(request)
@@ -423,10 +453,14 @@ fn check(topic: Topic, arms: &[Arm]) -> Result<(), UsageError> {
     let objects = arms
         .iter()
         .filter(|arm| matches!(arm.side, Side::Objects(_)));
-    const COMMAND: &str = "a path and the words behind it, up to --";
+    // The trap: `--a x --b y -- --rounds 9` gives A the words of B.
+    const A: &str = "a path and the words behind it, up to --; an --a before the -- that ends \
+                     B's words is one of these";
+    const B: &str = "a path and the words behind it, up to --; a --b before the -- that ends \
+                     A's words is one of these";
     match topic {
-        Topic::StartupAb if !has(Side::A) => Err(missing(topic, b"--a CMD", COMMAND)),
-        Topic::StartupAb if !has(Side::B) => Err(missing(topic, b"--b CMD", COMMAND)),
+        Topic::StartupAb if !has(Side::A) => Err(missing(topic, b"--a CMD", A)),
+        Topic::StartupAb if !has(Side::B) => Err(missing(topic, b"--b CMD", B)),
         Topic::StartupSlope if objects.count() < OBJECTS_MIN => Err(missing(
             topic,
             b"fourth N=PATH",

@@ -3,6 +3,9 @@
 use super::record::Status;
 use crate::record;
 
+/// What `mode` may be.
+pub const MODES: [&str; 5] = ["stack", "heap", "mmap-anon", "mmap-file", "fault-walk"];
+
 record! {
     /// What the kernel charged for touching one allocation.
     ///
@@ -34,12 +37,12 @@ record! {
         rss_before_kib: Option<u64>,
         /// VmRSS after it.
         rss_after_kib: Option<u64>,
-        /// AnonHugePages of the target's VMAs after it.
+        /// AnonHugePages of the target's VMAs after it; of a stack, of all of it.
         anon_huge_kib: Option<u64>,
         /// VmRSS after the advice that is given after touching (`dontneed`, `free`).
         advised_rss_kib: Option<u64>,
-        /// The mode of transparent huge pages in force, or `off-by-prctl`; empty if the kernel
-        /// has none.
+        /// The mode of transparent huge pages in force, or `off-by-prctl`, or `none` if the
+        /// kernel has none; empty if it is unknown.
         thp: &'a str,
         /// Bytes around a file fault that are mapped with it; empty if it is not shown.
         fault_around_bytes: Option<u64>,
@@ -47,7 +50,8 @@ record! {
         write_bytes: Option<u64>,
         /// Whether it was done.
         status: Status<'a>,
-        /// Rss of the target's VMAs after it, by smaps: exact where VmRSS is not.
+        /// Rss of the target's VMAs after it, by smaps: exact where VmRSS is not. Of a stack,
+        /// of all of it.
         target_rss_kib: Option<u64>,
         /// AnonHugePages of the target's VMAs after the advice that is given after touching.
         advised_anon_huge_kib: Option<u64>,
@@ -77,5 +81,9 @@ record! {
         committed_after_kib: Option<u64>,
         /// CommitLimit of the machine.
         commit_limit_kib: Option<u64>,
+        /// Whether a heap was the program break: `yes` or `no`.
+        brk: &'a str,
+        /// The file of `mmap-file`; of a path longer than 256 bytes the end, after `...`.
+        file: &'a str,
     }
 }

@@ -11,13 +11,13 @@ record! {
         /// Roots, the first of the manifest.
         r: u64,
         /// Objects of these roots, each root's counted.
-        objects: u64,
+        objects: Option<u64>,
         /// Of these, distinct ones.
-        distinct_objects: u64,
+        distinct_objects: Option<u64>,
         /// Bytes of the distinct objects.
-        distinct_bytes: u64,
+        distinct_bytes: Option<u64>,
         /// Bytes if each root has its own copy.
-        bytes_private: u64,
+        bytes_private: Option<u64>,
         /// Bytes of a relational store, one blob an object.
         bytes_store: Option<u64>,
         /// Bytes of a relational store of segments and symbols.

@@ -17,9 +17,11 @@ record! {
         round: u64,
         /// The arm's place in its round, from 1.
         position: u64,
-        /// `a`, `b`, `null` (A once more), or `n=N` and `static` of a slope.
+        /// `a`, `b`, `null` (A once more), `null-b` (B once more), or `n=N` and `static` of a
+        /// slope.
         arm: &'a str,
-        /// How the program was reached: `direct`, `registered`, `memfd` or `native`.
+        /// How the program was reached: `direct`, `registered`, `memfd`, `native`; `unknown`
+        /// where neither of the first two is proved.
         dispatch: &'a str,
         /// Shared objects that are loaded, where it is a slope's.
         n_objects: Option<u64>,

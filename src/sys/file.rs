@@ -6,7 +6,7 @@ use crate::text::{Full, Text};
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::fs::{CWD, FileType, OFlags, RawDir, fstat, readlinkat_raw, stat};
+use rustix::fs::{CWD, FileType, OFlags, RawDir, fstat, fstatfs, readlinkat_raw, stat};
 use rustix::io::{
     IoSliceMut, ReadWriteFlags, fcntl_getfd, pread, preadv2, read, retry_on_intr, write,
 };
@@ -107,6 +107,42 @@ pub fn regular_bytes(file: BorrowedFd<'_>) -> Result<Option<u64>, Errno> {
     let stat = fstat(file)?;
     let regular = FileType::from_raw_mode(stat.st_mode).is_file();
     Ok(regular.then_some(stat.st_size.cast_unsigned()))
+}
+
+/// Which file a path leads to, and what tells that it was written to: device, inode, bytes,
+/// seconds and nanoseconds of the last change.
+pub type Identity = [u64; 5];
+
+/// The file that this path leads to. stat(2).
+///
+/// # Errors
+/// As stat(2).
+pub fn identity(path: &CStr) -> Result<Identity, Errno> {
+    let found = stat(path)?;
+    Ok([
+        found.st_dev,
+        found.st_ino,
+        found.st_size.cast_unsigned(),
+        found.st_mtime.cast_unsigned(),
+        u64::from(found.st_mtime_nsec as u32),
+    ])
+}
+
+/// Bytes of memory that reading all of a file through a mapping takes for good: those that a
+/// sparse file of tmpfs has no pages for yet (mm/shmem.c, `shmem_fault`). 0 elsewhere, where
+/// pages of a file can be dropped again. fstatfs(2), fstat(2).
+///
+/// # Errors
+/// As fstatfs(2) and fstat(2).
+pub fn unpaid_bytes(file: BorrowedFd<'_>) -> Result<u64, Errno> {
+    /// include/uapi/linux/magic.h
+    const TMPFS_MAGIC: u64 = 0x0102_1994;
+    if fstatfs(file)?.f_type.cast_unsigned() != TMPFS_MAGIC {
+        return Ok(0);
+    }
+    let stat = fstat(file)?;
+    let paid = stat.st_blocks.cast_unsigned().saturating_mul(512);
+    Ok(stat.st_size.cast_unsigned().saturating_sub(paid))
 }
 
 /// Opens a file for writing, not to be inherited over exec.

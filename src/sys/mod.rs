@@ -35,6 +35,7 @@ pub mod promise;
 pub mod ptrace;
 pub mod region;
 pub mod remote;
+pub mod resident;
 pub mod segments;
 pub mod signal;
 pub mod spawn;

@@ -63,9 +63,10 @@ impl Promise {
     /// `len` bytes of the program break, from the next page boundary on. brk(2).
     ///
     /// # Errors
-    /// `ENOMEM` (RLIMIT_DATA, a mapping in the way, or overcommit refuses).
+    /// `ENOMEM` (RLIMIT_DATA, a mapping in the way, or overcommit refuses); `EPERM` (seccomp).
     pub fn program_break(len: usize, page_bytes: usize) -> Result<Self, Errno> {
-        let before = set_break(0);
+        // The call itself never fails; a filter makes it.
+        let before = check(set_break(0).cast_signed())?;
         let start = before.next_multiple_of(page_bytes);
         let end = start.checked_add(len).ok_or(Errno::NOMEM)?;
         // The kernel answers with where the break is, whether it moved or not.
@@ -75,11 +76,9 @@ impl Promise {
         }
     }
 
-    /// A frame of `mib` MiB on the stack, 1 to [`STACK_MIB_MAX`]. What calls that are over
-    /// have used of the stack is given back, so that every page is paid for.
+    /// A frame of `mib` MiB on the stack, 1 to [`STACK_MIB_MAX`].
     #[must_use]
     pub fn stack(mib: usize, page_bytes: usize) -> Self {
-        stack::discard_used(page_bytes);
         let mib = mib.clamp(1, STACK_MIB_MAX);
         Self::at(0, 0, Source::Stack(mib), page_bytes)
     }
@@ -99,15 +98,21 @@ impl Promise {
     }
 
     /// Touches one byte of each page that begins in `part`, counted in bytes from the start:
-    /// a file is read, all else is written. A stack is always touched as a whole.
+    /// a file is read, all else is written. A stack is always touched as a whole; what calls
+    /// that are over have used of it is given back first, so that every page is paid for.
+    ///
+    /// # Errors
+    /// Of a stack: `EINVAL` or `EPERM` if that cannot be given back; nothing was touched.
     ///
     /// # Panics
     /// If `part` reaches beyond the end.
-    pub fn touch(&mut self, part: Range<usize>) {
+    #[inline(never)]
+    pub fn touch(&mut self, part: Range<usize>) -> Result<(), Errno> {
         if let Source::Stack(mib) = self.source {
+            stack::discard_used(self.page_bytes)?;
             let start = FRAMES[mib - 1](self.page_bytes);
             self.range = start..start + (mib << 20);
-            return;
+            return Ok(());
         }
         assert!(part.start <= part.end && part.end <= self.range.len());
         let (at, len) = (self.range.start + part.start, part.len());
@@ -119,6 +124,7 @@ impl Promise {
             // SAFETY: OWNED, writable, and the assertion keeps it within.
             unsafe { write_each(with_exposed_provenance_mut(at), len, self.page_bytes) }
         }
+        Ok(())
     }
 
     /// Gives advice about all of it; about a stack, all that belongs to no frame, for which
@@ -134,7 +140,8 @@ impl Promise {
             if range.is_empty() {
                 range = stack::grow(mib << 20, self.page_bytes)?;
             }
-            range.start = range.start.next_multiple_of(self.page_bytes);
+            // Below the frame lies nothing else.
+            range.start &= !(self.page_bytes - 1);
             range = stack::dead_part(range, self.page_bytes);
         }
         let (at, len) = (range.start, range.len());
@@ -221,9 +228,9 @@ mod tests {
     fn a_mapping_is_there_until_it_is_dropped() {
         let mut promise = Promise::anonymous(16 * PAGE, PAGE).unwrap();
         let range = promise.range();
-        promise.touch(0..16 * PAGE);
+        promise.touch(0..16 * PAGE).unwrap();
         promise.advise(Advice::LinuxDontNeed).unwrap();
-        promise.touch(PAGE..3 * PAGE);
+        promise.touch(PAGE..3 * PAGE).unwrap();
         assert_eq!(mapped(&range).len(), 1);
     }
 
@@ -231,7 +238,7 @@ mod tests {
     fn a_file_is_read_not_written() {
         let file = crate::sys::file::open(c"/proc/self/exe").unwrap();
         let mut promise = Promise::file(file.as_fd(), 3 * PAGE, PAGE).unwrap();
-        promise.touch(0..3 * PAGE);
+        promise.touch(0..3 * PAGE).unwrap();
         let lines = mapped(&promise.range());
         assert!(lines.len() == 1 && lines[0].contains(" r--p "), "{lines:?}");
         assert_eq!(promise.advise(Advice::LinuxFree), Err(Errno::INVAL));
@@ -250,6 +257,6 @@ mod tests {
     #[should_panic(expected = "part.end")]
     fn touching_stays_within() {
         let mut promise = Promise::anonymous(PAGE, PAGE).unwrap();
-        promise.touch(0..2 * PAGE);
+        let _ = promise.touch(0..2 * PAGE);
     }
 }

@@ -1,20 +1,25 @@
 //! SIGINT and SIGTERM end the program at once, in their handler; a closed pipe becomes
-//! EPIPE, a file that may not grow EFBIG.
+//! EPIPE, a file that may not grow EFBIG. A signal that was ignored when the program was
+//! started stays ignored (nohup(1)).
 //!
-//! Ending there is safe at any point: a row leaves in one write(2), so none is cut; a
-//! child is killed when its parent dies (PR_SET_PDEATHSIG); the one file there may be is
-//! removed by the handler ([`doomed`]); there is nothing else to undo. A flag that is looked at between cases would let a long pass, or a full pipe,
-//! keep the program alive.
+//! Ending there is safe at any point: a row, or a line, leaves in one write(2), so none is
+//! cut; a child is killed when its parent dies (PR_SET_PDEATHSIG); the one file there may be
+//! is removed by the handler ([`doomed`]); there is nothing else to undo. A flag that is
+//! looked at between cases would let a long pass, or a full pipe, keep the program alive.
 
 use super::arch::{nr, syscall6};
 use super::process::{Child, exit};
 use super::{Errno, check, doomed, stdio};
 use crate::text::Text;
-use core::sync::atomic::{AtomicI32, Ordering};
+use core::ptr::with_exposed_provenance;
+use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// What [`install`] sets, for a child that gives it back before it becomes another program.
 pub(super) const TAKEN: [usize; 4] = [SIGINT, SIGTERM, SIGPIPE, SIGXFSZ];
+
+/// What [`stop_on_leaving`] may set besides.
+pub(super) const LEAVING: [usize; 2] = [SIGHUP, SIGQUIT];
 
 /// SIG_DFL, as rt_sigaction(2) takes it.
 pub(super) const DEFAULT: Action = Action {
@@ -37,15 +42,24 @@ pub(super) struct Action {
 const SIGHUP: usize = 1;
 const SIGINT: usize = 2;
 const SIGQUIT: usize = 3;
+const SIGABRT: usize = 6;
 const SIGBUS: usize = 7;
 const SIGUSR1: usize = 10;
 const SIGUSR2: usize = 12;
 const SIGPIPE: usize = 13;
 const SIGALRM: usize = 14;
 const SIGTERM: usize = 15;
+const SIGSTKFLT: usize = 16;
 const SIGCHLD: usize = 17;
 const SIGXCPU: usize = 24;
 const SIGXFSZ: usize = 25;
+const SIGVTALRM: usize = 26;
+const SIGPROF: usize = 27;
+const SIGIO: usize = 29;
+const SIGPWR: usize = 30;
+/// The first and the last of the real-time signals, as the kernel counts them.
+const SIGRTMIN: usize = 32;
+const SIGRTMAX: usize = 64;
 const SIG_DFL: usize = 0;
 const SIG_IGN: usize = 1;
 const SA_RESTORER: usize = 0x0400_0000;
@@ -56,17 +70,29 @@ static GROUP: AtomicI32 = AtomicI32::new(0);
 /// From now on a signal that ends this process ends the group that `leader` leads as well:
 /// children of children, which do not notice that their parent's parent is gone.
 pub fn end_group_too(leader: Option<&Child>) {
-    GROUP.store(leader.map_or(0, Child::pid), Ordering::Relaxed);
+    end_numbered_group_too(leader.map_or(0, Child::pid));
+}
+
+/// As [`end_group_too`], by the number of the group; 0 for none. Whoever says a number
+/// takes it back before its leader is reaped: then it may be another's.
+pub(super) fn end_numbered_group_too(leader: i32) {
+    GROUP.store(leader, Ordering::Relaxed);
 }
 
 extern "C" fn stop(signal: i32) {
-    doomed::remove();
+    let removed = doomed::remove();
     if let Some(leader) = Pid::from_raw(GROUP.load(Ordering::Relaxed)) {
         let _ = kill_process_group(leader, Signal::KILL);
     }
     let mut line = Text::new();
-    line.add("\ncowitness: error: stopped by signal ");
-    line.signed(signal.into()).add("\n");
+    line.add("\n")
+        .add(name())
+        .add(": error: stopped by signal ");
+    line.signed(signal.into());
+    if removed.is_err() {
+        line.add("; a file of its own could not be removed");
+    }
+    line.add("\n");
     let _ = stdio::stderr().write_all(line.read().unwrap_or_default().as_bytes());
     exit(128 + signal)
 }
@@ -77,51 +103,103 @@ extern "C" fn stop(signal: i32) {
 /// # Errors
 /// None that the man page names for these arguments.
 pub fn install() -> Result<(), Errno> {
-    let stop = stop as *const () as usize;
-    let actions = [
-        (SIGINT, stop),
-        (SIGTERM, stop),
-        (SIGPIPE, SIG_IGN),
-        (SIGXFSZ, SIG_IGN),
-        (SIGCHLD, SIG_DFL),
-    ];
-    actions
+    [SIGINT, SIGTERM].into_iter().try_for_each(end_on)?;
+    [(SIGPIPE, SIG_IGN), (SIGXFSZ, SIG_IGN), (SIGCHLD, SIG_DFL)]
         .into_iter()
         .try_for_each(|(signal, handler)| set(signal, handler))
 }
 
+/// Lets a signal end the program in [`stop`], unless it is ignored.
+fn end_on(signal: usize) -> Result<(), Errno> {
+    match current(signal)? {
+        SIG_IGN => Ok(()),
+        _ => set(signal, stop as *const () as usize),
+    }
+}
+
+/// A static text that a handler says: where it is, how long.
+struct Words([AtomicUsize; 2]);
+
+impl Words {
+    const fn new() -> Self {
+        Self([AtomicUsize::new(0), AtomicUsize::new(0)])
+    }
+
+    fn set(&self, text: &'static str) {
+        self.0[1].store(0, Ordering::Release);
+        self.0[0].store(text.as_ptr().expose_provenance(), Ordering::Release);
+        self.0[1].store(text.len(), Ordering::Release);
+    }
+
+    /// `otherwise` if nothing was set.
+    fn get(&self, otherwise: &'static [u8]) -> &'static [u8] {
+        let [at, len] = [0, 1].map(|which: usize| self.0[which].load(Ordering::Acquire));
+        if len == 0 {
+            return otherwise;
+        }
+        // SAFETY: `set` has put the parts of a static text there, the length last.
+        unsafe { core::slice::from_raw_parts(with_exposed_provenance(at), len) }
+    }
+}
+
+/// What [`on_bus_error`] was given.
+static BUS_ERROR: Words = Words::new();
+/// What [`speak_as`] was given.
+static NAME: Words = Words::new();
+
+/// From now on this is the name with which errors begin, that of a signal included.
+pub fn speak_as(name: &'static str) {
+    NAME.set(name);
+}
+
+/// The name with which errors begin.
+#[must_use]
+pub fn name() -> &'static str {
+    str::from_utf8(NAME.get(b"cowitness")).unwrap_or_default()
+}
+
 extern "C" fn unreadable(_signal: i32) {
-    doomed::remove();
-    let _ = stdio::stderr().write_all(
-        b"memmap: error: a page of the file cannot be read: it was cut meanwhile, its file \
-          system is full, or its device has failed (SIGBUS)\n",
-    );
+    let _ = doomed::remove();
+    let _ = stdio::stderr().write_all(BUS_ERROR.get(b""));
     exit(1)
 }
 
-/// Makes a mapped file's page that cannot be read an error like any other.
+/// Makes a mapped file's page that cannot be read an error like any other: `line` on standard
+/// error, and exit status 1.
 ///
 /// # Errors
 /// As [`install`].
-pub fn report_bus_errors() -> Result<(), Errno> {
+pub fn on_bus_error(line: &'static str) -> Result<(), Errno> {
+    BUS_ERROR.set(line);
     set(SIGBUS, unreadable as *const () as usize)
 }
 
-/// What else people and limits end a program with.
-const OTHERS: [usize; 6] = [SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU];
+/// What else people, limits and timers end a program with; so do real-time signals.
+const OTHERS: [usize; 12] = [
+    SIGHUP, SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGALRM, SIGSTKFLT, SIGXCPU, SIGVTALRM, SIGPROF,
+    SIGIO, SIGPWR,
+];
 
-/// Other signals end the program like SIGINT, unless they are ignored (nohup(1)).
+/// Other signals end the program like SIGINT, unless they are ignored.
 ///
 /// # Errors
 /// As [`install`].
 pub(super) fn stop_on_others() -> Result<(), Errno> {
-    let stop = stop as *const () as usize;
-    for signal in OTHERS {
-        if current(signal)? != SIG_IGN {
-            set(signal, stop)?;
-        }
-    }
-    Ok(())
+    let mut others = OTHERS.into_iter().chain(SIGRTMIN..=SIGRTMAX);
+    others.try_for_each(end_on)
+}
+
+/// As [`stop_on_others`], for what a terminal sends when it is closed or somebody wants out.
+///
+/// # Errors
+/// As [`install`].
+pub fn stop_on_leaving() -> Result<(), Errno> {
+    LEAVING.into_iter().try_for_each(end_on)
+}
+
+/// Whether a signal is ignored. sigaction(2).
+pub(super) fn is_ignored(signal: usize) -> bool {
+    current(signal) == Ok(SIG_IGN)
 }
 
 /// While it lives, signals that [`stop`] handles wait, for who has something to undo.
@@ -129,7 +207,8 @@ pub struct Held(u64);
 
 /// These signals, as the kernel takes a set: bit n-1 is signal n.
 static ENDING: u64 = {
-    let mut bits = 1 << (SIGINT - 1) | 1 << (SIGTERM - 1);
+    let real_time = u64::MAX << (SIGRTMIN - 1);
+    let mut bits = 1 << (SIGINT - 1) | 1 << (SIGTERM - 1) | real_time;
     let mut next = 0;
     while next < OTHERS.len() {
         bits |= 1 << (OTHERS[next] - 1);
@@ -199,8 +278,6 @@ pub fn restore_defaults() -> Result<(), Errno> {
 /// # Errors
 /// As [`install`].
 pub(super) fn ignore_stopping() -> Result<(), Errno> {
-    const SIGHUP: usize = 1;
-    const SIGQUIT: usize = 3;
     [SIGHUP, SIGINT, SIGQUIT, SIGTERM]
         .into_iter()
         .try_for_each(|signal| set(signal, SIG_IGN))

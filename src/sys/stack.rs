@@ -5,7 +5,7 @@
 //! (mm/mmap.c, `acct_stack_growth`); if it refuses, the touching ends in SIGSEGV. A system
 //! call that writes there gets EFAULT instead.
 
-use super::arch::{nr, syscall6};
+use super::arch::{discard_below_stack, nr, syscall6};
 use super::process::{Ending, Side, exit, fork};
 use super::promise::write_each;
 use super::{Errno, check};
@@ -62,12 +62,16 @@ pub(super) fn grow(bytes: usize, page_bytes: usize) -> Result<Range<usize>, Errn
 /// as it is.
 ///
 /// # Errors
-/// `EFAULT` if it cannot; as fork.
+/// `EFAULT` if it cannot; as fork; `EPERM` if a filter denies getrusage(2), by which it tries.
 pub fn can_grow(bytes: usize, page_bytes: usize) -> Result<(), Errno> {
     match fork()? {
-        Side::Child => exit(i32::from(grow(bytes, page_bytes).is_err())),
+        Side::Child => exit(match grow(bytes, page_bytes) {
+            Ok(_) => 0,
+            Err(errno) => errno.raw_os_error(),
+        }),
         Side::Parent(child) => match child.end_as_init()? {
             Ending::Exited(0) => Ok(()),
+            Ending::Exited(errno) => Err(Errno::from_raw_os_error(errno)),
             _ => Err(Errno::FAULT),
         },
     }
@@ -79,15 +83,20 @@ pub(super) fn dead_part(range: Range<usize>, page_bytes: usize) -> Range<usize> 
     range.start..range.end.min(dead_end(page_bytes))
 }
 
-/// Gives back what calls that are over have used, so that it is paid for again.
-#[inline(never)]
-pub(super) fn discard_used(page_bytes: usize) {
-    const MADV_DONTNEED: usize = 4;
+/// Gives back what calls that are over have used below the caller's frame, so that a frame
+/// that comes next is paid for to its last page.
+///
+/// # Errors
+/// `EINVAL` (locked memory), `EPERM` (seccomp): a frame would find some of it paid for.
+#[inline(always)]
+pub(super) fn discard_used(page_bytes: usize) -> Result<(), Errno> {
     /// More than any call of the appliance needs, and less than the gap that the kernel
     /// keeps below a stack (stack_guard_gap, 256 pages).
     const BYTES: usize = 256 << 10;
-    let end = dead_end(page_bytes);
-    // ENOMEM: not all of it is mapped; what is has been given back.
-    // SAFETY: SYSCALL; no frame lies below `end`, and nothing else does.
-    let _ = unsafe { syscall6(nr::MADVISE, end - BYTES, BYTES, MADV_DONTNEED, 0, 0, 0) };
+    // SAFETY: within that gap nothing lies but the stack; 256 KiB are a multiple of any page.
+    match check(unsafe { discard_below_stack(BYTES, page_bytes) }) {
+        // ENOMEM: not all of it is mapped; what is has been given back.
+        Ok(_) | Err(Errno::NOMEM) => Ok(()),
+        Err(errno) => Err(errno),
+    }
 }

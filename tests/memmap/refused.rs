@@ -158,6 +158,30 @@ fn a_stack_that_cannot_grow_is_an_error() {
     assert!(stdout(&output).contains("bytes=1048576"));
 }
 
+/// Room for the program's own frames is looked at first; memmap needs less than others.
+#[test]
+fn a_stack_without_room_for_the_program_is_an_error() {
+    let small = |kib: u32, words: &str| {
+        let script = format!("ulimit -s {kib}; exec {BINARY} {words}");
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        (output.status.code(), stderr(&output))
+    };
+    for (kib, words, needed) in [
+        (1000, "probe", 1024),
+        (1000, "bench --mb 1", 1024),
+        (1000, "selftest", 1024),
+        (250, "memmap --mode heap", 256),
+        (250, "env", 256),
+    ] {
+        let want = format!(
+            "cowitness: error: the stack is too small: RLIMIT_STACK (ulimit -s) is {kib} KiB, \
+             {needed} KiB are needed; raise it\n"
+        );
+        assert_eq!(small(kib, words), (Some(1), want), "{words}");
+    }
+    assert_eq!(small(256, "memmap --mode heap --mb 1 -q").0, Some(0));
+}
+
 #[test]
 fn memory_that_is_not_promised_is_an_error() {
     let folder = Folder::new();

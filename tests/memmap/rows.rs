@@ -77,7 +77,8 @@ fn advice_shows_what_it_changed() {
     );
     assert_eq!(after(last, "anon_huge_to="), 0);
     let minor = after(last, "touch_minor=") as i64;
-    assert!((pages..=pages + 2).contains(&minor), "{last}");
+    assert_eq!(minor, pages, "{last}");
+    assert!(!last.contains("anon_huge_from="), "{last}");
 }
 
 /// Huge pages where they are offered: one fault for each, and smaps shows them.
@@ -101,8 +102,83 @@ fn huge_pages_cost_one_fault_each() {
     assert!(faults <= huge_kib * 1024 / huge + small + 2, "{row:?}");
     assert!(faults >= huge_kib * 1024 / huge, "{row:?}");
     if huge_kib == 0 {
-        eprintln!("no huge page was free: nothing was shown");
+        // Only where memory is too fragmented for a single one of 32.
+        assert!(no_huge_page_is_free(huge), "{row:?}");
+        eprintln!("skipped: no huge page was free: nothing was shown");
     }
+}
+
+/// Whether /proc/buddyinfo has no free block as large as a huge page.
+fn no_huge_page_is_free(huge_bytes: i64) -> bool {
+    let order = (huge_bytes.unsigned_abs() / page_bytes()).ilog2() as usize;
+    let text = fs::read_to_string("/proc/buddyinfo").unwrap();
+    let mut zones = text.lines();
+    zones.all(|zone| {
+        let free = zone.split_ascii_whitespace().skip(4 + order);
+        free.into_iter().all(|count| count == "0")
+    })
+}
+
+/// Once more costs a stack what it did before: no page of it stays.
+#[test]
+fn a_stack_that_was_given_back_is_paid_for_again() {
+    let row = row("--mode stack --advise dontneed");
+    if huge_by_default() {
+        eprintln!("skipped: huge pages by default, so the faults are fewer");
+        return;
+    }
+    let pages = (4 << 20) / page_bytes() as i64;
+    for column in ["minor_faults", "again_minor_faults"] {
+        let faults = number(&row, column).unwrap();
+        assert!((pages..=pages + 1).contains(&faults), "{row:?}");
+    }
+}
+
+/// Rows tell what the allocation was, so that only the same is put together.
+#[test]
+fn a_row_names_its_file_and_whether_it_is_the_break() {
+    let is = |words: &str, brk: &str, file: &str| {
+        let row = row(words);
+        assert_eq!((&*row["brk"], &*row["file"]), (brk, file), "{words}");
+    };
+    is("--mode heap --mb 1", "no", "");
+    is("--mode heap --mb 1 --brk", "yes", "");
+    is("--mode fault-walk --mb 1", "no", "");
+    is("--mode mmap-file /proc/self/exe", "no", "/proc/self/exe");
+    let folder = Folder::new();
+    let deep = folder.0.join("a, \"b\"".repeat(20)).join("d".repeat(200));
+    fs::create_dir_all(&deep).unwrap();
+    let path = deep.join("file");
+    fs::write(&path, "x").unwrap();
+    let output = Command::new(BINARY)
+        .args(["memmap", "--csv", "--mode", "mmap-file"])
+        .arg(&path)
+        .output()
+        .unwrap();
+    let row = whole_stream(&stdout(&output)).rows.remove(0);
+    let path = path.to_str().unwrap();
+    assert_eq!(row["file"], format!("...{}", &path[path.len() - 256..]));
+}
+
+/// Without /sys nobody knows; it is not that the kernel has none.
+#[test]
+fn huge_pages_that_are_hidden_are_unknown() {
+    let script =
+        format!("mount -t tmpfs none /sys && exec {BINARY} memmap --mode heap --mb 1 --csv");
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-c", &script])
+        .output();
+    let output = output.unwrap();
+    let said = stderr(&output);
+    if !common::is_root() || said.contains("unshare failed") || said.contains("mount:") {
+        eprintln!("skipped: no mount namespaces here: {said}");
+        return;
+    }
+    assert!(
+        said.starts_with("memmap: in force: thp=unknown (ENOENT) "),
+        "{said}"
+    );
+    assert_eq!(whole_stream(&stdout(&output)).rows[0]["thp"], "");
 }
 
 #[test]
@@ -170,7 +246,7 @@ fn a_second_stack_costs_what_the_first_did() {
             eprintln!("skipped: a stack that has room may have huge pages");
             assert!(count > 0);
         } else {
-            assert!((pages - 2..=pages + 3).contains(&count), "{count}");
+            assert!((pages..=pages + 1).contains(&count), "{count}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::thread::sleep;
@@ -32,7 +33,8 @@ fn a_full_file_system_leaves_nothing() {
     }
     let folder = Folder::new();
     let script = format!(
-        "mount -t tmpfs -o size=1m none {0} && TMPDIR={0} {BINARY} memmap --mode fault-walk --mb 2; \
+        "mount -t tmpfs -o size=1m none {0} && \
+         TMPDIR={0} {BINARY} memmap --mode fault-walk --mb 2; \
          echo status $?; ls -A {0} | wc -l",
         folder.0.display()
     );
@@ -57,12 +59,29 @@ impl Running {
     fn walk(folder: &Path, setup: &str) -> Self {
         let script = format!("{setup}; exec {BINARY} memmap --mode fault-walk --mb 1024");
         let mut command = Command::new("sh");
-        command.args(["-c", &script]).env("TMPDIR", folder);
+        Self::of(command.args(["-c", &script]).env("TMPDIR", folder))
+    }
+
+    fn of(command: &mut Command) -> Self {
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        Self(command.spawn().expect("sh starts"))
+        Self(command.spawn().expect("it starts"))
+    }
+
+    /// All that it writes to standard output.
+    fn text(&mut self) -> String {
+        let mut text = String::new();
+        let mut from = self.0.stdout.take().unwrap();
+        from.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    /// As [`Running::end`], once its standard output has ended.
+    fn end_quietly(&mut self) -> (Option<i32>, Option<i32>, String) {
+        self.text();
+        self.end()
     }
 
     fn signal(&self, name: &str) {
@@ -105,6 +124,8 @@ fn signals_remove_the_walk_file() {
     for (name, number) in signals
         .into_iter()
         .chain([("-USR1", 10), ("-ALRM", 14), ("-XCPU", 24)])
+        .chain([("-ABRT", 6), ("-PROF", 27), ("-IO", 29), ("-PWR", 30)])
+        .chain([("-34", 34), ("-64", 64)])
     {
         let folder = Folder::new();
         let mut running = Running::walk(&folder.0, "true");
@@ -113,34 +134,118 @@ fn signals_remove_the_walk_file() {
         let (code, signal, said) = running.end();
         assert_eq!((code, signal), (Some(128 + number), None), "{name}: {said}");
         assert!(
-            said.contains(&format!("stopped by signal {number}")),
+            said.contains(&format!("memmap: error: stopped by signal {number}")),
             "{said}"
         );
         assert!(!path.exists() && files(&folder.0).is_empty(), "{name}");
     }
 }
 
-/// nohup(1) is heeded.
+/// nohup(1) is heeded, and so is whoever else ignores a signal.
 #[test]
-fn an_ignored_hangup_stays_ignored() {
+fn an_ignored_signal_stays_ignored() {
+    for name in ["HUP", "INT", "TERM"] {
+        let folder = Folder::new();
+        let mut running = Running::walk(&folder.0, &format!("trap '' {name}"));
+        walk_file(&folder.0);
+        running.signal(&format!("-{name}"));
+        let text = running.text();
+        assert_eq!(running.end().0, Some(0), "{name}");
+        assert!(
+            text.contains("memmap: step=8/8 ") && files(&folder.0).is_empty(),
+            "{name}: {text}"
+        );
+    }
+}
+
+/// A file that may not be removed.
+struct Kept(PathBuf);
+
+impl Kept {
+    /// `None` where the file system has no such attribute.
+    fn new(path: PathBuf) -> Option<Self> {
+        let kept = Command::new("chattr").arg("+a").arg(&path).output();
+        kept.is_ok_and(|output| output.status.success())
+            .then_some(Self(path))
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let _ = Command::new("chattr").arg("-a").arg(&self.0).status();
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Root, too, is refused to remove an append-only file.
+#[test]
+fn a_walk_file_that_cannot_be_removed_is_an_error() {
+    if !common::is_root() {
+        eprintln!("skipped: only root can make a file append-only");
+        return;
+    }
     let folder = Folder::new();
-    let mut running = Running::walk(&folder.0, "trap '' HUP");
-    walk_file(&folder.0);
-    running.signal("-HUP");
-    let mut text = String::new();
-    running
-        .0
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut text)
-        .unwrap();
-    let (code, ..) = running.end();
-    assert_eq!(code, Some(0));
+    let mut running = Running::walk(&folder.0, "true");
+    let Some(kept) = Kept::new(walk_file(&folder.0)) else {
+        eprintln!("skipped: this file system has no append-only files, or chattr is missing");
+        return;
+    };
+    let text = running.text();
+    let (code, _, said) = running.end();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(text.contains("memmap: step=8/8 "), "{text}");
+    let path = kept.0.display();
+    let want = format!("memmap: error: {path}: EPERM: the walk file cannot be removed");
+    assert!(said.contains(&want), "{said}");
+    assert!(kept.0.exists());
+    // A signal says so, too.
+    drop(kept);
+    let mut running = Running::walk(&folder.0, "true");
+    let kept = Kept::new(walk_file(&folder.0)).expect("as before");
+    running.signal("-TERM");
+    let (code, _, said) = running.end();
+    assert_eq!(code, Some(128 + 15), "{said}");
+    assert!(said.contains("could not be removed"), "{said}");
+    drop(kept);
+}
+
+/// The same for whoever may no longer change the folder.
+#[test]
+fn a_folder_that_became_read_only_keeps_the_walk_file() {
+    let Some((mut command, home)) = common::command_as_nobody("memmap --mode fault-walk --mb 1024")
+    else {
+        return;
+    };
+    let folder = Folder::new();
+    let mode = |mode| fs::set_permissions(&folder.0, fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o777);
+    let mut running = Running::of(command.env("TMPDIR", &folder.0));
+    let path = walk_file(&folder.0);
+    mode(0o755);
+    let (code, _, said) = running.end_quietly();
+    assert_eq!(code, Some(1), "{said}");
+    let want = format!("memmap: error: {}: EACCES: the walk file", path.display());
+    assert!(said.contains(&want), "{said}");
+    assert!(path.exists());
+    drop(home);
+}
+
+/// What has the path by then is somebody else's.
+#[test]
+fn another_file_with_its_path_is_left_alone() {
+    let folder = Folder::new();
+    let mut running = Running::walk(&folder.0, "true");
+    let path = walk_file(&folder.0);
+    let moved = folder.0.join("moved");
+    fs::rename(&path, &moved).unwrap();
+    fs::write(&path, "mine").unwrap();
+    let (code, _, said) = running.end_quietly();
+    assert_eq!(code, Some(1), "{said}");
     assert!(
-        text.contains("memmap: step=8/8 ") && files(&folder.0).is_empty(),
-        "{text}"
+        said.contains(": ESTALE: the walk file cannot be removed"),
+        "{said}"
     );
+    assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
 }
 
 /// What a run that was killed left behind is somebody's file, and is not overwritten.
@@ -165,7 +270,6 @@ fn a_file_that_is_cut_meanwhile_is_an_error() {
         let path = walk_file(&folder.0);
         let maps = format!("/proc/{}/maps", running.0.id());
         let name = path.to_str().unwrap();
-        // It is mapped once for the rehearsal, then as a whole.
         let whole = |text: &str| {
             let line = text.lines().find(|line| line.ends_with(name));
             line.is_some_and(|line| span(line) == 1 << 30)

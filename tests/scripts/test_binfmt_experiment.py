@@ -1,8 +1,11 @@
 """scripts/binfmt-experiment: whatever happens, nothing stays registered, mounted or written."""
 
+import os
+import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -35,8 +38,48 @@ class Experiment(binfmt.NothingIsLeft):
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertRegex(done.stderr, r"\Abinfmt-experiment: ")
 
+    def test_a_second_run_and_what_a_killed_one_leaves(self):
+        first = subprocess.Popen([SCRIPT, "--rounds", "100000"], cwd=ROOT, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL, start_new_session=True)
+        was_mounted = (binfmt.BINFMT / "register").exists()
+        try:
+            while not list(binfmt.BINFMT.glob("cowitness-*")) and first.poll() is None:
+                time.sleep(0.01)
+            second = subprocess.run([SCRIPT, *SHORT], cwd=ROOT, capture_output=True, text=True, check=False)
+            # The second did not touch what is the first's.
+            entries = list(binfmt.BINFMT.glob("cowitness-*"))
+        finally:
+            os.killpg(first.pid, signal.SIGKILL)
+            first.wait()
+        self.assertEqual(second.returncode, 3)
+        self.assertIn("another run that registers with binfmt_misc is under way", second.stderr)
+        self.assertEqual([entry.name for entry in entries], [f"cowitness-{first.pid}-subject"])
+        third = subprocess.run([SCRIPT, *SHORT], cwd=ROOT, capture_output=True, text=True, check=False)
+        for entry in entries:
+            entry.write_text("-1")
+        if not was_mounted:
+            subprocess.run(["umount", binfmt.BINFMT], check=True)
+        for folder in Path(tempfile.gettempdir()).glob(f"{self.FOLDERS}*"):
+            shutil.rmtree(folder)
+        self.assertEqual(third.returncode, 3)
+        self.assertIn("a run that was killed has left entries: cowitness-", third.stderr)
+        self.assertIn("echo -1 >", third.stderr)
+
+    def test_entries_of_others_are_counted(self):
+        script = 'mount -t binfmt_misc none "$1" 2> /dev/null; echo ":foreign$2:E::foreign$2::/bin/true:" > "$1/register" ' \
+                 '&& "$0" --rounds 6 --repetitions 1 --null 0 --magic 4 --entries 0 --flags ""; echo -1 > "$1/foreign$2"'
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", script, SCRIPT, binfmt.BINFMT, str(os.getpid())],
+                              cwd=ROOT, capture_output=True, text=True, check=False)
+        self.assertRegex(done.stderr, rf"entries of others in binfmt_misc: \d+: .*foreign{os.getpid()}")
+        self.assertRegex(done.stdout, r"4 bytes, [1-9]\d* entries of others")
+
+    def test_an_appliance_that_is_missing_is_named(self):
+        done = subprocess.run([SCRIPT, "--appliance", "/nonexistent"], cwd=ROOT, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("no appliance at /nonexistent: build it", done.stderr)
+
     def test_after_a_signal(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             self.assertEqual(binfmt.interrupted(SCRIPT, number), 128 + number)
 
 

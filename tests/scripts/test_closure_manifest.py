@@ -1,5 +1,6 @@
 """scripts/closure-manifest: what it names, copies, and leaves behind."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -12,9 +13,9 @@ from far import ROOT, eventually
 SCRIPT = ROOT / "scripts/closure-manifest"
 
 
-def manifest(*words):
-    return subprocess.run([SCRIPT, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=120, check=False)
+def manifest(*words, stdout=subprocess.PIPE):
+    return subprocess.run([SCRIPT, *map(str, words)], stdin=subprocess.DEVNULL, stdout=stdout,
+                          stderr=subprocess.PIPE, text=True, timeout=120, check=False)
 
 
 @unittest.skipUnless(shutil.which("ldd") and shutil.which("strip"), "skipped:no ldd or strip")
@@ -62,15 +63,73 @@ class Manifests(unittest.TestCase):
         self.assertIn("only 1 of 3 programs are there", few.stderr)
         self.assertFalse((self.scratch / "copies").exists())
 
-    def test_a_signal_removes_the_copies(self):
+    def test_every_executable_that_is_no_root_is_told(self):
+        programs = self.scratch / "programs"
+        programs.mkdir()
+        shutil.copy("/bin/ls", programs / "program")
+        shutil.copy("/bin/ls", programs / "tab\tbed")
+        shutil.copy("/bin/ls", os.fsencode(programs) + b"/\xff")
+        (programs / "data").write_text("not executable\n")
+        (programs / "gone").symlink_to("nowhere")
+        script = programs / "script"
+        script.write_text("#!/bin/sh\n")
+        script.chmod(0o755)
+        done = manifest(programs)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({line.split("\t")[0] for line in done.stdout.splitlines()}, {str(programs / "program")})
+        told = done.stderr.replace(f"closure-manifest: skipped {programs}/", "").splitlines()
+        self.assertEqual(told, [
+            "gone: a link to nothing", "script: no ELF program", r"tab\tbed: no line can have its name",
+            r"\udcff: no line can have its name", "closure-manifest: 1 roots"])
+
+    @unittest.skipIf(os.geteuid() == 0, "skipped:root reads everything")
+    def test_what_cannot_be_read_is_told(self):
+        program = self.scratch / "program"
+        shutil.copy("/bin/ls", program)
+        program.chmod(0o111)
+        done = manifest(self.scratch)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"skipped {program}: cannot be read: Permission denied\n", done.stderr)
+
+    @unittest.skipUnless(shutil.which("gcc"), "skipped:no gcc")
+    def test_a_library_with_a_hostile_name_makes_no_line(self):
+        directory = self.scratch / "tab\tbed"
+        directory.mkdir()
+        library, program = directory / "libf.so", self.scratch / "program"
+        for text, words in (("int f(void) { return 0; }", ["-shared", "-fPIC", "-o", library]),
+                            ("int f(void); int main(void) { return f(); }", [library, "-o", program])):
+            subprocess.run(["gcc", "-xc", "-", "-xnone", *words], input=text, text=True, check=True)
+        done = manifest(program)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("which no line can name\n", done.stderr)
+
+    def test_numbers_that_are_none_are_refused(self):
+        for words in (["--count", "0"], ["--count", "-1"], ["--count", "x"], ["--seed", "-1"], ["--seed", "1.5"]):
+            done = manifest(*words, "/bin/ls")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+            self.assertRegex(done.stderr, r"error: argument --\w+: '.*' is no number from [01] on\n\Z")
+
+    def test_a_full_output_removes_the_copies_and_what_was_made_above(self):
+        mine = self.scratch / "mine"
+        mine.mkdir()
+        with open("/dev/full", "wb") as full:
+            done = manifest("--scratch", mine / "a/b/copies", "/bin/ls", stdout=full)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("error: cannot write to standard output: No space left on device\n", done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        self.assertEqual(list(mine.iterdir()), [])
+
+    def test_two_signals_remove_the_copies(self):
         copies = self.scratch / "copies"
         child = subprocess.Popen([SCRIPT, "--scratch", copies, "/usr/bin"], stdin=subprocess.DEVNULL,
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)
-        eventually("a copy", lambda: any(copies.glob("usr/bin/*")))
+        eventually("copies", lambda: len(list(copies.glob("usr/bin/*"))) > 2)
         child.send_signal(signal.SIGINT)
-        self.assertEqual(child.wait(60), 128 + signal.SIGINT)
+        while child.poll() is None:
+            child.send_signal(signal.SIGTERM)
+        self.assertIn(child.wait(60), [128 + signal.SIGINT, 128 + signal.SIGTERM])
         self.assertFalse(copies.exists())
 
 

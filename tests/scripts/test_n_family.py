@@ -1,19 +1,20 @@
 """scripts/n-family: the family it builds, and that it refuses what is none."""
 
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
-from far import ROOT
+from far import ROOT, eventually
 
 SCRIPT = ROOT / "scripts/n-family"
 
 
-def n_family(*words, **more):
-    return subprocess.run([SCRIPT, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=300, check=False, **more)
+def n_family(*words, stdout=subprocess.PIPE):
+    return subprocess.run([SCRIPT, *map(str, words)], stdin=subprocess.DEVNULL, stdout=stdout,
+                          stderr=subprocess.PIPE, text=True, timeout=300, check=False)
 
 
 @unittest.skipUnless(shutil.which("gcc") and shutil.which("readelf"), "skipped:no gcc or readelf")
@@ -50,11 +51,46 @@ class Families(unittest.TestCase):
         compiler.chmod(0o755)
         done = n_family(self.scratch / "family", "--symbols", 1, "--cc", compiler)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
-        self.assertRegex(done.stderr, r"\An-family: error: n=1: bytes of \.text: \d+ instead of \d+\n\Z")
+        self.assertRegex(done.stderr, r"\An-family: error: n=1: bytes of \.text: \d+ instead of \d+; --cc names another compiler\n\Z")
         self.assertFalse((self.scratch / "family").exists())
+
+    def test_what_it_did_not_make_stays(self):
+        mine = self.scratch / "mine"
+        mine.mkdir()
+        (mine / "file").write_text("kept\n")
+        done = n_family(mine)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr, f"n-family: error: {mine} exists already; name a directory that does not\n")
+        with open("/dev/full", "wb") as full:
+            done = n_family(mine / "a/family", "--symbols", 1, stdout=full)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("error: cannot write to standard output: No space left on device\n", done.stderr)
+        self.assertEqual([path.name for path in mine.iterdir()], ["file"])
+
+    def test_two_signals_remove_the_family(self):
+        family = self.scratch / "family"
+        child = subprocess.Popen([SCRIPT, family], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        eventually("a unit", lambda: any(family.glob("units/*.o")))
+        child.send_signal(signal.SIGINT)
+        while child.poll() is None:
+            child.send_signal(signal.SIGTERM)
+        self.assertIn(child.wait(60), [128 + signal.SIGINT, 128 + signal.SIGTERM])
+        self.assertFalse(family.exists())
 
 
 class Hosts(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("gcc") and shutil.which("readelf"), "skipped:no gcc or readelf")
+    def test_a_name_that_a_shell_would_split_is_refused(self):
+        for name in ("a b", "a*", "a$b"):
+            with tempfile.TemporaryDirectory() as scratch:
+                done = n_family(Path(scratch, name))
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn("would need quotes in a shell", done.stderr)
+                self.assertEqual(list(Path(scratch).iterdir()), [])
+
     def test_a_missing_compiler_is_said_with_what_to_install(self):
         done = n_family("--self-check", "--cc", "no-such-compiler")
         self.assertEqual((done.returncode, done.stdout), (77, ""))

@@ -47,7 +47,11 @@ fn parse(parser: &mut Parser) -> Result<Request, UsageError> {
         label: String::new(),
         scratch: None,
     };
+    let mut given = Vec::new();
     while let Some(word) = COMMAND.next(parser)? {
+        if let Word::Other(Arg::Long(name)) = &word {
+            once(name, &mut given)?;
+        }
         match word {
             Word::Answer(request) => return Ok(request),
             Word::Other(Arg::Long("manifest")) => options.manifest = COMMAND.value(parser)?,
@@ -62,6 +66,16 @@ fn parse(parser: &mut Parser) -> Result<Request, UsageError> {
         return Err(COMMAND.error("no --manifest given; '-' is standard input".to_owned()));
     }
     Ok(Request::Sizes(options))
+}
+
+/// Refuses an option that was given before.
+fn once(name: &str, given: &mut Vec<String>) -> Result<(), UsageError> {
+    if given.iter().any(|before| before == name) {
+        let name = quoted(name.as_ref());
+        return Err(COMMAND.error(format!("--{name} is given twice")));
+    }
+    given.push(name.to_owned());
+    Ok(())
 }
 
 fn averages(parser: &mut Parser) -> Result<Vec<u64>, UsageError> {
@@ -161,6 +175,26 @@ mod tests {
                 let problem = sizes(&["--manifest=m", option, value]).unwrap_err();
                 assert!(problem.contains(option), "{value}: {problem}");
             }
+        }
+    }
+
+    #[test]
+    fn an_option_is_given_once() {
+        for (option, value) in [
+            ("--manifest", "n"),
+            ("--avg", "4K"),
+            ("--page-size", "4K"),
+            ("--label", "a"),
+            ("--scratch", "s"),
+        ] {
+            let words = ["--manifest=m", option, value, option, value];
+            let words = if option == "--manifest" {
+                &words[..3]
+            } else {
+                &words
+            };
+            let problem = sizes(words).unwrap_err();
+            assert_eq!(problem, format!("{option} is given twice"));
         }
     }
 

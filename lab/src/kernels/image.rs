@@ -1,11 +1,11 @@
 //! Kernel images: out of a package, and whether one is whole.
 
 use super::table::Arch;
+use crate::digest::{Hashed, hexadecimal};
 use crate::host::HostError;
 use object::LittleEndian as LE;
 use object::pe::{IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64};
 use object::read::pe::PeFile64;
-use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -69,17 +69,9 @@ fn release(path: &Path) -> Option<String> {
 }
 
 fn copy_hashed(from: &mut impl Read, to: &mut impl Write) -> io::Result<String> {
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let count = from.read(&mut buffer)?;
-        if count == 0 {
-            let bytes = hash.finalize();
-            return Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect());
-        }
-        hash.update(&buffer[..count]);
-        to.write_all(&buffer[..count])?;
-    }
+    let mut from = Hashed::new(from);
+    io::copy(&mut from, to)?;
+    Ok(hexadecimal(&from.hash.hash()))
 }
 
 /// SHA-256 of a file, in hexadecimal.

@@ -1,12 +1,10 @@
 //! Where the figures come from: every note, what of it is not as a measurement wants it, and
 //! the command that asks the same again.
 
+use super::again;
 use crate::runs::notes::value;
 use crate::runs::{Run, Source};
 use crate::stream::Note;
-use cowitness::emit::memmap_row::MemmapRow;
-use cowitness::emit::record::Record;
-use cowitness::emit::sizes_row::SizesRow;
 
 /// The section of one run.
 pub struct Environment {
@@ -29,6 +27,8 @@ pub struct Stream {
     pub record: String,
     /// What asks the same again; empty if the notes do not say.
     pub command: String,
+    /// Why there is none.
+    pub why: &'static str,
     pub rows: u64,
     pub checksum: String,
     pub partial: bool,
@@ -45,10 +45,13 @@ pub struct Noted {
 /// What a note should say.
 struct Check {
     key: &'static str,
-    /// Whether a value is as recommended, or nothing is known.
+    /// Whether a value is as recommended; one that is unknown never is.
     fine: fn(&str) -> bool,
     why: &'static str,
 }
+
+/// Said where a value could not be found out.
+const UNKNOWN: &str = "not known, so it may be as recommended or not";
 
 const CHECKS: [Check; 14] = [
     Check {
@@ -118,7 +121,7 @@ const CHECKS: [Check; 14] = [
     },
     Check {
         key: "hypervisor",
-        fine: |value| matches!(value, "none" | "absent") || value.starts_with("unknown"),
+        fine: |value| matches!(value, "none" | "absent"),
         why: "a virtual machine: the host's scheduling and memory are part of each figure",
     },
     Check {
@@ -138,11 +141,17 @@ impl Environment {
     pub fn of(run: &Run) -> Self {
         let mut remarks: Vec<Remark> = Vec::new();
         for source in &run.sources {
-            let known = |found: &Remark| remarks.iter().any(|one| one.key == found.key);
-            let fresh: Vec<Remark> = checked(&source.notes)
-                .filter(|found| !known(found))
-                .collect();
-            remarks.extend(fresh);
+            for found in checked(&source.notes) {
+                let one = remarks.iter_mut().find(|one| one.key == found.key);
+                match one {
+                    // What another of its streams says instead.
+                    Some(one) if !one.value.split("; ").any(|value| value == found.value) => {
+                        one.value = format!("{}; {}", one.value, found.value);
+                    }
+                    Some(_) => {}
+                    None => remarks.push(found),
+                }
+            }
         }
         Self {
             streams: run.sources.iter().map(Stream::of).collect(),
@@ -154,10 +163,11 @@ impl Environment {
 fn checked(notes: &[Note]) -> impl Iterator<Item = Remark> {
     CHECKS.iter().filter_map(|check| {
         let value = value(notes, check.key)?;
-        (!(check.fine)(value)).then(|| Remark {
+        let unknown = value.starts_with("unknown");
+        (unknown || !(check.fine)(value)).then(|| Remark {
             key: check.key,
             value: crate::text::printable(value.as_bytes()),
-            why: check.why,
+            why: if unknown { UNKNOWN } else { check.why },
         })
     })
 }
@@ -171,57 +181,18 @@ impl Stream {
             value: crate::text::printable(note.value.as_bytes()),
             marked: marked.contains(&&*note.key),
         };
+        let command = again::command(source);
         Self {
             place: source.place.clone(),
             record: source.record.clone(),
-            command: command(&source.record, &source.notes),
+            why: command.as_ref().err().copied().unwrap_or_default(),
+            command: command.unwrap_or_default(),
             rows: source.intended,
             checksum: format!("{:08x}", source.checksum),
             partial: source.partial,
             notes: source.notes.iter().map(noted).collect(),
         }
     }
-}
-
-/// What asks the same again, by the notes.
-fn command(record: &str, notes: &[Note]) -> String {
-    let Some(command) = value(notes, "command") else {
-        return String::new();
-    };
-    let program = match record {
-        SizesRow::NAME => "cowitness-lab",
-        _ => "cowitness",
-    };
-    // The one command that takes no `=`.
-    let equals = if record == MemmapRow::NAME { ' ' } else { '=' };
-    let mut words = vec![program.to_owned(), quoted(command)];
-    for note in notes {
-        let Some(option) = note.key.strip_prefix("option_") else {
-            continue;
-        };
-        let option = option.replace('_', "-");
-        words.push(match &*note.value {
-            "on" => format!("--{option}"),
-            value if equals == ' ' => format!("--{option} {}", quoted(value)),
-            value => quoted(&format!("--{option}={value}")),
-        });
-    }
-    let kept = |key: &str| value(notes, key).filter(|value| *value != "none");
-    words.extend(kept("seed").map(|seed| quoted(&format!("--seed={seed}"))));
-    words.extend(kept("label").map(|label| quoted(&format!("--label={label}"))));
-    words.join(" ")
-}
-
-/// For a POSIX shell.
-fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_=,./:+%@".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!(
-        "'{}'",
-        crate::text::printable(word.replace('\'', "'\\''").as_bytes())
-    )
 }
 
 #[cfg(test)]
@@ -237,29 +208,16 @@ mod tests {
     }
 
     #[test]
-    fn the_command_can_be_given_to_a_shell() {
-        let notes = notes(&[
-            ("command", "bench"),
-            ("label", "it's; rm"),
-            ("seed", "7"),
-            ("option_segment_pages", "16,64"),
-            ("option_first_write", "on"),
-        ]);
-        assert_eq!(
-            command("bench", &notes),
-            "cowitness bench --segment-pages=16,64 --first-write --seed=7 '--label=it'\\''s; rm'"
-        );
-        assert_eq!(command("bench", &[]), "");
-    }
-
-    #[test]
     fn what_is_not_as_recommended_is_marked() {
         let notes = notes(&[
             ("governor", "powersave"),
             ("loadavg", "0.10 2.00 9.00"),
             ("clock", "vdso"),
+            ("smt", "unknown:EACCES"),
         ]);
-        let keys: Vec<&str> = checked(&notes).map(|remark| remark.key).collect();
-        assert_eq!(keys, ["governor"]);
+        let found: Vec<(&str, bool)> = checked(&notes)
+            .map(|remark| (remark.key, remark.why == UNKNOWN))
+            .collect();
+        assert_eq!(found, [("governor", false), ("smt", true)]);
     }
 }

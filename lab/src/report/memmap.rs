@@ -16,6 +16,7 @@ pub struct Memmap {
 
 /// The same allocation, touched once or several times.
 pub struct Row {
+    /// With the file that was mapped, or `--brk`.
     pub mode: String,
     pub advise: String,
     pub bytes: u64,
@@ -62,6 +63,8 @@ impl Memmap {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Asked {
     mode: String,
+    brk: String,
+    file: String,
     advise: String,
     size: [u64; 2],
     thp: String,
@@ -72,6 +75,8 @@ impl Asked {
     fn of(one: &Touch) -> Self {
         Self {
             mode: one.mode.clone(),
+            brk: one.brk.clone(),
+            file: one.file.clone(),
             advise: one.advise.clone(),
             size: [one.bytes, one.pages],
             thp: one.thp.clone(),
@@ -90,7 +95,7 @@ impl Row {
         let most = faults.and_then(|faults| faults.into_iter().max());
         let most = most.and_then(|most| u64::try_from(most).ok());
         Self {
-            mode: first.mode.clone(),
+            mode: asked(first),
             advise: first.advise.clone(),
             bytes: first.bytes,
             size: figures::bytes(first.bytes),
@@ -110,6 +115,16 @@ impl Row {
             width: most.map_or_else(String::new, |most| figures::place(most, first.pages)),
         }
     }
+}
+
+/// The mode, and what more was asked.
+fn asked(one: &Touch) -> String {
+    let brk = if one.brk == "yes" { "--brk" } else { "" };
+    [&*one.mode, brk, &*one.file]
+        .into_iter()
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// `31`, or `30 to 32`; empty if one of them is unknown.

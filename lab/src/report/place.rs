@@ -2,7 +2,7 @@
 
 use crate::cli::ReportOptions;
 use crate::failure::Failure;
-use crate::host::HostError;
+use crate::host::{HostError, Interrupt};
 use crate::scratch::Scratch;
 use crate::text::printable;
 use std::ffi::OsStr;
@@ -27,7 +27,7 @@ impl Place {
     /// That of the options.
     ///
     /// # Errors
-    /// [`Failure::OverInput`]: it is one of the inputs.
+    /// [`Failure::OverInput`]: it is one of the inputs; [`Failure::Page`]: a link to nothing.
     pub fn of(options: &ReportOptions) -> Result<Self, Failure> {
         if options.out == "-" {
             return Ok(Self::Output);
@@ -35,6 +35,10 @@ impl Place {
         let out = PathBuf::from(&options.out);
         // Nothing is there yet: nothing is lost.
         let Ok(there) = fs::metadata(&out) else {
+            if out.is_symlink() {
+                let name = printable(options.out.as_encoded_bytes());
+                return Err(Failure::Page(format!("{name} is a link to nothing")));
+            }
             return Ok(Self::File(out));
         };
         if !there.is_file() {
@@ -49,10 +53,11 @@ impl Place {
         Ok(Self::File(fs::canonicalize(&out).unwrap_or(out)))
     }
 
-    /// Writes the page; what standard output is to get of it comes back.
+    /// Writes the page; what standard output is to get of it comes back. A signal leaves
+    /// nothing beside the page.
     ///
     /// # Errors
-    /// [`Failure::Host`].
+    /// [`Failure::Host`], [`Failure::Signals`], [`Failure::Ended`].
     pub fn put(&self, html: String) -> Result<String, Failure> {
         match self {
             Self::Output => return Ok(html),
@@ -74,13 +79,24 @@ fn is_same(file: &OsStr, there: &Metadata) -> bool {
     fs::metadata(path).is_ok_and(|file| same(&file))
 }
 
-fn whole(out: &Path, html: &str) -> Result<(), HostError> {
+fn whole(out: &Path, html: &str) -> Result<(), Failure> {
+    let interrupt = Interrupt::watch().map_err(Failure::Signals)?;
     let folder = match out.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     let scratch = Scratch::within(folder)?;
     let page = scratch.path().join(UNFINISHED);
-    fs::write(page, html).map_err(HostError::file("write", out))?;
-    scratch.keep(UNFINISHED, out)
+    fs::write(&page, html).map_err(HostError::file("write", out))?;
+    if let Ok(there) = fs::metadata(out) {
+        let kept = fs::set_permissions(&page, there.permissions());
+        kept.map_err(HostError::file("write", out))?;
+    }
+    if let Some(signal) = interrupt.signal() {
+        return Err(Failure::Ended(signal));
+    }
+    scratch.keep(UNFINISHED, out)?;
+    drop(scratch);
+    interrupt.let_through();
+    Ok(())
 }

@@ -3,6 +3,7 @@
 use super::environment::Stream;
 use super::many::{grouped, losses};
 use super::plot::{Across, Given, Plot, bytes_unit};
+use crate::figures::lasting;
 use crate::runs::Files;
 use crate::runs::others::Size;
 use crate::text::shown;
@@ -40,7 +41,7 @@ pub struct Curves {
 /// So many roots.
 pub struct Row {
     pub r: u64,
-    pub objects: [u64; 2],
+    pub objects: [String; 2],
     /// By model.
     pub bytes: Vec<String>,
 }
@@ -87,11 +88,8 @@ impl Curves {
             .filter(|(at, _)| at % step == 0 || *at == last);
         let row = |(_, size): (usize, &&Size)| Row {
             r: size.r,
-            objects: size.objects,
-            bytes: size
-                .bytes
-                .map(|b| b.map_or_else(String::new, |b| b.to_string()))
-                .to_vec(),
+            objects: size.objects.map(text),
+            bytes: size.bytes.map(text).to_vec(),
         };
         let [page, chunk] = [page_size, avg_chunk].map(crate::figures::bytes);
         Self {
@@ -108,6 +106,11 @@ impl Curves {
             },
         }
     }
+}
+
+/// What is unknown is empty.
+fn text(number: Option<u64>) -> String {
+    number.map_or_else(String::new, |number| number.to_string())
 }
 
 fn plot(rows: &[&Size]) -> Option<Plot> {
@@ -160,13 +163,8 @@ fn crossover(rows: &[&Size], small: usize, large: usize) -> String {
     let both = rows
         .iter()
         .filter_map(|row| Some((row.r, row.bytes[small]? < row.bytes[large]?)));
-    let both: Vec<(u64, bool)> = both.collect();
-    let steady = both
-        .iter()
-        .rposition(|(_, smaller)| !smaller)
-        .map_or(0, |last| last + 1);
-    match both.get(steady) {
-        Some((r, _)) => format!("R = {r}"),
+    match lasting(both) {
+        Some(r) => format!("R = {r}"),
         None => "none".to_owned(),
     }
 }
@@ -198,7 +196,7 @@ mod tests {
     fn size(r: u64, private: u64, store: Option<u64>) -> Size {
         Size {
             r,
-            objects: [r, r],
+            objects: [Some(r), Some(r)],
             bytes: [Some(private), store, None, None],
             page_size: 4096,
             avg_chunk: 16384,

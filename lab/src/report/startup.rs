@@ -14,6 +14,8 @@ use std::collections::HashMap;
 /// The arm that others are compared with, and the one that is the same again.
 const BASE: &str = "a";
 const NULL: &str = "null";
+/// The other program once more, so that both run equally often; compared with nothing.
+const TWIN: &str = "null-b";
 
 /// A difference has to be larger than so many of the null arm's.
 const NULLS: i128 = 3;
@@ -189,7 +191,8 @@ fn against(
     what: &'static str,
 ) -> Vec<Difference> {
     let base_ns: HashMap<u64, u64> = times(execs, which).collect();
-    let alike = |key: &Key| key.0 != BASE && key.2.is_none() && key.3 == base.3;
+    let other = |key: &Key| key.0 != BASE && key.0 != TWIN;
+    let alike = |key: &Key| other(key) && key.2.is_none() && key.3 == base.3;
     let arms = groups.iter().filter(|(key, _)| alike(key));
     let found: Vec<(&Key, Found)> = arms
         .filter_map(|(key, execs)| Some((key, Found::of(&base_ns, times(execs, which))?)))
@@ -308,10 +311,16 @@ fn said(differences: &[Difference], slope: Option<&Slope>) -> String {
         let name = crate::text::shown(one.arm.as_bytes());
         let what = one.what;
         match one.verdict {
-            "resolved" => format!(
-                "{name} takes {} ns {way} than a {what}",
-                one.found.median.abs()
-            ),
+            "resolved" => {
+                let mut ends = one.found.interval.unwrap_or_default().map(i128::abs);
+                ends.sort_unstable();
+                format!(
+                    "{name} takes {} ns [{}, {}] {way} than a {what}",
+                    one.found.median.abs(),
+                    ends[0],
+                    ends[1]
+                )
+            }
             _ => format!("no difference between {name} and a is resolved {what}"),
         }
     };

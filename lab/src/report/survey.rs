@@ -134,7 +134,10 @@ impl Line {
         Self {
             range: vma.range.clone(),
             perms: vma.perms.clone(),
-            name: vma.name.clone(),
+            name: match &*vma.name {
+                "" => "[anonymous]".to_owned(),
+                name => name.to_owned(),
+            },
             pages: vma.pages.map(count).to_vec(),
             splits: vma.splits.map(split).to_vec(),
             extra_kib: count(vma.extra_kib),

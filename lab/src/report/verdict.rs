@@ -6,7 +6,7 @@ use crate::groups::{Arm, Comparison, Group, compare, groups, methods, percent, s
 use crate::matrix::split::Split;
 use crate::runs::{Real, Run};
 use crate::text::shown;
-use cowitness::emit::summary::Phase;
+use cowitness::emit::summary::{Outcome, Phase, Sample};
 
 /// The first section.
 pub struct Verdict {
@@ -55,13 +55,26 @@ pub fn of(runs: &[Run], others: Vec<String>) -> Verdict {
     }
     sentences.extend(others);
     if sentences.is_empty() {
-        let all: Vec<&Run> = runs.iter().collect();
-        sentences.push(format!(
-            "No case of bench and no answer of probe about PROT_NONE on {}.",
-            places(&all, &[])
-        ));
+        sentences.extend(measured(runs));
     }
     Verdict { sentences, figures }
+}
+
+/// Where nothing else is to be said: which records there are.
+fn measured(runs: &[Run]) -> Vec<String> {
+    let records = |run: &Run| {
+        let mut records: Vec<String> = Vec::new();
+        for source in &run.sources {
+            if !records.contains(&source.record) {
+                records.push(source.record.clone());
+            }
+        }
+        figures::list(&records)
+    };
+    let said: Vec<(&Run, String)> = runs.iter().map(|run| (run, records(run))).collect();
+    by_words(&said, |places, records| {
+        format!("Measured on {places}: {records}; nothing of it makes a headline.")
+    })
 }
 
 /// Figures of one run among several say which.
@@ -141,12 +154,18 @@ fn numbers(release: &str) -> Vec<u64> {
 
 fn split_words(run: &Run) -> String {
     let methods = methods(&run.samples);
+    if methods.is_empty() {
+        return "only copies within one process were measured, and no reader".to_owned();
+    }
     let splits = methods
         .iter()
         .map(|method| split(method, run.samples.iter()));
     let mut kinds: Vec<(String, Vec<String>)> = Vec::new();
     for split in splits {
-        let words = share_words(&split);
+        let mine = |one: &&Sample| one.method.as_str() == split.method;
+        let ended_badly = |one: &&Sample| one.outcome != Outcome::Ok;
+        let failed = run.samples.iter().filter(mine).filter(ended_badly).count();
+        let words = share_words(&split, failed as u64);
         match kinds.iter_mut().find(|(known, _)| *known == words) {
             Some((_, methods)) => methods.push(split.method),
             None => kinds.push((words, vec![split.method])),
@@ -158,10 +177,21 @@ fn split_words(run: &Run) -> String {
     kinds.iter().map(clause).collect::<Vec<_>>().join("; ")
 }
 
-fn share_words(split: &Split) -> String {
-    let lost = match split.not_ok {
-        0 => String::new(),
-        lost => format!(" ({lost} of {} cases did not end well)", split.ok + lost),
+/// `failed`: cases that did not end well; others may have ended well and show nothing.
+fn share_words(split: &Split, failed: u64) -> String {
+    let all = split.ok + split.not_ok;
+    let kinds = [
+        (failed, "did not end well"),
+        (split.not_ok.saturating_sub(failed), "have no evidence"),
+    ];
+    let lost: Vec<String> = kinds
+        .iter()
+        .filter(|(lost, _)| *lost > 0)
+        .map(|(lost, why)| format!("{lost} of {all} cases {why}"))
+        .collect();
+    let lost = match lost.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", lost.join(", ")),
     };
     let words = match (split.tracked, split.split) {
         (0, _) => "changed nobody knows what: no case shows it".to_owned(),
@@ -176,7 +206,9 @@ fn share_words(split: &Split) -> String {
 
 fn shares(run: &Run) -> Vec<Figure> {
     let all = methods(&run.samples);
-    let wanted = |method: &&String| all.len() <= 2 || HEADLINE.contains(&&***method);
+    let is_named = |method: &String| HEADLINE.contains(&&**method);
+    let any = all.iter().any(is_named);
+    let wanted = |method: &&String| all.len() <= 2 || !any || is_named(method);
     let figure = |method: &String| {
         let split = split(method, run.samples.iter());
         Figure {
@@ -184,12 +216,13 @@ fn shares(run: &Run) -> Vec<Figure> {
             about: format!("of shared pages split by {method}"),
         }
     };
-    all.iter().filter(wanted).map(figure).collect()
+    all.iter().filter(wanted).take(4).map(figure).collect()
 }
 
 type Found<'s> = Vec<(Phase, Comparison<'s>)>;
 
-/// The group the headline is of: contiguous memory if it was measured, the largest block.
+/// The group the headline is of: one with both readers of [`HEADLINE`], if there is one, and
+/// contiguous memory, the largest block.
 fn headline<'g, 's>(groups: &'g [Group<'s>]) -> Option<(&'g Group<'s>, Found<'s>)> {
     let pair = |group: &'g Group<'s>| -> Option<(Arm<'s>, Arm<'s>)> {
         let named =
@@ -204,15 +237,21 @@ fn headline<'g, 's>(groups: &'g [Group<'s>]) -> Option<(&'g Group<'s>, Found<'s>
             .filter(|arm| arm.method() != crate::groups::CEILING);
         Some((readers.next()?, readers.next()?))
     };
-    let contiguous = groups.iter().filter(|group| group.layout == "contiguous");
-    let group = contiguous.max_by_key(|group| group.block_bytes);
-    let group = group.or_else(|| groups.iter().max_by_key(|group| group.block_bytes))?;
-    let (base, other) = pair(group)?;
-    let found = Phase::BOTH
-        .into_iter()
-        .filter_map(|phase| Some((phase, compare(base, other, phase)?)));
-    let found: Found<'s> = found.collect();
-    (!found.is_empty()).then_some((group, found))
+    let compared = |group: &'g Group<'s>| {
+        let (base, other) = pair(group)?;
+        let both = HEADLINE.iter().all(|name| group.arm(name).is_some());
+        let found = Phase::BOTH
+            .into_iter()
+            .filter_map(|phase| Some((phase, compare(base, other, phase)?)));
+        let found: Found<'s> = found.collect();
+        (!found.is_empty()).then_some((both, group, found))
+    };
+    let all = groups.iter().filter_map(compared);
+    let rank = |(both, group, _): &(bool, &Group<'_>, Found<'_>)| {
+        (*both, group.layout == "contiguous", group.block_bytes)
+    };
+    let (_, group, found) = all.max_by_key(rank)?;
+    Some((group, found))
 }
 
 fn speed(run: &Run, group: &Group<'_>, found: &Found<'_>, several: bool) -> Option<String> {
@@ -223,9 +262,13 @@ fn speed(run: &Run, group: &Group<'_>, found: &Found<'_>, several: bool) -> Opti
         };
         let Comparison { winner, loser, .. } = found;
         match (found.resolved, found.interval) {
-            (true, _) => {
+            (true, interval) => {
                 let times = figures::ratio(found.median_ppm);
-                format!("{winner} was {times} times as fast as {loser} for {read}")
+                let ends = interval.map_or_else(String::new, |ends| {
+                    let [low, high] = [ends.low_ppm, ends.high_ppm].map(figures::ratio);
+                    format!(" [{low}, {high}]")
+                });
+                format!("{winner} was {times}{ends} times as fast as {loser} for {read}")
             }
             (_, Some(_)) => {
                 format!("no difference between {winner} and {loser} is resolved for {read}")

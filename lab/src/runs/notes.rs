@@ -1,11 +1,13 @@
 //! The notes before a stream's header: which may differ between streams that belong
 //! together, and which make two.
 
-use crate::stream::Note;
+use super::Machine;
+use crate::stream::{Note, Problem, Row, StreamError};
+use crate::text::shown;
 
 /// Notes that may differ between streams of one setting: they tell of the moment, or of
 /// which cases were measured, which every row says for itself.
-const MAY_DIFFER: [&str; 15] = [
+const MAY_DIFFER: [&str; 14] = [
     "seed",
     "started_unix",
     "pinned_cpu",
@@ -21,7 +23,6 @@ const MAY_DIFFER: [&str; 15] = [
     "option_block",
     "option_method",
     "option_repeats",
-    "option_order",
 ];
 
 /// What notes begin with that name the program of an arm.
@@ -67,13 +68,39 @@ pub fn difference<'n>(first: &'n [Note], second: &'n [Note]) -> Option<Differenc
     differences(first, second).next()
 }
 
+/// A row that is of another machine than the stream's notes is none of theirs.
+///
+/// # Errors
+/// [`Problem::Noted`].
+pub fn agree(notes: &[Note], row: &Row<'_>, machine: &Machine) -> Result<(), StreamError> {
+    let page_bytes = machine.page_bytes.map(|bytes| bytes.to_string());
+    let said = [
+        ("kernel", Some(&*machine.kernel)),
+        ("arch", Some(&*machine.arch)),
+        ("page_bytes", page_bytes.as_deref()),
+    ];
+    let is_known = |value: &&str| *value != "absent" && !value.starts_with("unknown");
+    for (column, found) in said {
+        let noted = value(notes, column).filter(is_known).zip(found);
+        if let Some((noted, found)) = noted.filter(|(noted, found)| noted != found) {
+            return Err(row.error(Problem::Noted {
+                column,
+                found: shown(found.as_bytes()),
+                noted: shown(noted.as_bytes()),
+            }));
+        }
+    }
+    Ok(())
+}
+
 /// Whether two streams, perhaps of different records, come from the same machine in the same
 /// state: what was asked of it may differ.
 #[must_use]
 pub fn same_environment(first: &[Note], second: &[Note]) -> bool {
-    // The size of pages is the machine's, by its rows or by this note.
-    let beside = ["command", "clock", "page_bytes", "binfmt_misc"];
-    let words = ["option_", "target_", ARM];
+    // The size of pages is the machine's, by its rows or by this note. Under emulation even
+    // the clock source changes from one command to the next.
+    let beside = ["command", "clock", "clocksource", "page_bytes"];
+    let words = ["option_", "target_", "binfmt_", ARM];
     let asked = |key: &str| beside.contains(&key) || words.iter().any(|word| key.starts_with(word));
     differences(first, second).all(|found| asked(found.key))
 }

@@ -101,6 +101,10 @@ pub struct Vma {
 pub struct Touch {
     /// `stack`, `heap`, ...
     pub mode: String,
+    /// Whether a heap was the program break: `yes` or `no`.
+    pub brk: String,
+    /// The file that was mapped; empty in other modes.
+    pub file: String,
     /// What madvise was told.
     pub advise: String,
     /// Bytes of it.
@@ -192,7 +196,7 @@ pub struct Size {
     /// How many.
     pub r: u64,
     /// Their objects, and the distinct ones.
-    pub objects: [u64; 2],
+    pub objects: [Option<u64>; 2],
     /// Bytes of private closures, a store, a store with symbols, chunks.
     pub bytes: [Option<u64>; 4],
     /// Page size of the stores.
@@ -241,6 +245,20 @@ impl Others {
             // The reader knows no other record.
             _ => self.sizes(&row.parse()?),
         })
+    }
+
+    /// The processes that were looked at or read, each once.
+    #[must_use]
+    pub fn pids(&self) -> Vec<u64> {
+        let read = self.audits.iter().map(|audit| audit.pid);
+        let mut pids: Vec<u64> = self
+            .surveys
+            .iter()
+            .map(|survey| survey.pid)
+            .chain(read)
+            .collect();
+        pids.dedup();
+        pids
     }
 
     /// Adds all that another stream has.
@@ -376,7 +394,7 @@ impl Others {
             r: row.r,
             objects: [row.objects, row.distinct_objects],
             bytes: [
-                Some(row.bytes_private),
+                row.bytes_private,
                 row.bytes_store,
                 row.bytes_store_symbols,
                 row.bytes_chunks,
@@ -446,6 +464,8 @@ impl Touch {
         let gained = rss.and_then(|(before, after)| after.checked_signed_diff(before));
         Self {
             mode: row.mode.to_owned(),
+            brk: row.brk.to_owned(),
+            file: row.file.to_owned(),
             advise: row.advise.to_owned(),
             bytes: row.bytes,
             pages: row.pages,

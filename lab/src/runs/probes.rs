@@ -76,7 +76,7 @@ pub struct Change {
 
 /// Side effects, the gravest first. Accessed marks (`target_referenced_kib`) are left out:
 /// every read sets them.
-pub const CHANGES: [Change; 7] = [
+pub const CHANGES: [Change; 14] = [
     Change {
         mark: "S",
         meaning: "pages split: they were shared, and each is now a copy of its own",
@@ -111,6 +111,41 @@ pub const CHANGES: [Change; 7] = [
         mark: "R",
         meaning: "KiB by which the target's resident set grew",
         get: |row| row.target_rss_kib,
+    },
+    Change {
+        mark: "H",
+        meaning: "KiB of huge pages that the target gained, or lost: a split one is lost",
+        get: |row| row.target_anon_huge_kib,
+    },
+    Change {
+        mark: "U",
+        meaning: "KiB by which what the target has alone grew",
+        get: |row| row.target_private_kib,
+    },
+    Change {
+        mark: "O",
+        meaning: "KiB by which what the other process has alone grew",
+        get: |row| row.partner_private_kib,
+    },
+    Change {
+        mark: "M",
+        meaning: "major faults charged to the target",
+        get: |row| row.target_majflt,
+    },
+    Change {
+        mark: "m",
+        meaning: "minor faults charged to the target",
+        get: |row| row.target_minflt,
+    },
+    Change {
+        mark: "Q",
+        meaning: "major faults charged to the reader",
+        get: |row| signed(row.reader_majflt),
+    },
+    Change {
+        mark: "q",
+        meaning: "minor faults charged to the reader",
+        get: |row| signed(row.reader_minflt),
     },
 ];
 

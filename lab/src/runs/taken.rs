@@ -42,7 +42,7 @@ impl Taken {
         };
         while let Some(row) = stream.next_row()? {
             let found = taken.row(&row, number)?;
-            taken.of(&row, &found, notes);
+            taken.of(&row, &found, notes)?;
             taken.rows += 1;
         }
         for starts in &mut taken.others.startup {
@@ -81,19 +81,29 @@ impl Taken {
     }
 
     /// The reader sees to it that all rows of a stream agree in these.
-    fn of(&mut self, row: &Row<'_>, found: &Identity<'_>, notes: &[Note]) {
+    fn of(
+        &mut self,
+        row: &Row<'_>,
+        found: &Identity<'_>,
+        notes: &[Note],
+    ) -> Result<(), StreamError> {
         if self.machine.is_some() {
-            return;
+            return Ok(());
         }
         row.record().clone_into(&mut self.record);
         self.is_files = found.machine.is_none();
         let (kernel, arch) = found.machine.unwrap_or_default();
         let noted = || notes::value(notes, "page_bytes")?.parse().ok();
-        self.machine = Some(Machine {
+        let machine = Machine {
             label: found.label.to_owned(),
             kernel: kernel.to_owned(),
             arch: arch.to_owned(),
             page_bytes: found.page_bytes.or_else(noted),
-        });
+        };
+        if !self.is_files {
+            notes::agree(notes, row, &machine)?;
+        }
+        self.machine = Some(machine);
+        Ok(())
     }
 }

@@ -3,11 +3,12 @@
 //! not in how.
 
 use super::database;
-use super::digest;
 use super::error::SizesError;
-use super::plan::{self, Member};
+use super::plan::Member;
+use super::source;
 use super::store::{Store, begun, recommit};
-use crate::host::HostError;
+use crate::digest;
+use crate::host::{HostError, Interrupt};
 use fastcdc::v2020::{self, StreamCDC};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::fs::File;
@@ -90,12 +91,12 @@ impl Chunks {
         Ok(at)
     }
 
-    fn recipe(&mut self, path: &Path) -> Result<Vec<u8>, SizesError> {
+    fn recipe(&mut self, path: &Path, interrupt: &Interrupt) -> Result<Vec<u8>, SizesError> {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let [least, average, most] = [self.average / SPREAD, self.average, self.average * SPREAD];
-        let file = plan::open(path)?;
+        let source = source::open(path, interrupt)?;
         let mut recipe = Vec::new();
-        for chunk in StreamCDC::new(file, size(least), size(average), size(most)) {
+        for chunk in StreamCDC::new(&source, size(least), size(average), size(most)) {
             let chunk = chunk.map_err(io::Error::from);
             let data = chunk.map_err(HostError::file("read", path))?.data;
             let at = self.place(&data)?;
@@ -113,8 +114,8 @@ impl Store for Chunks {
         format!("chunks of {} bytes", self.average)
     }
 
-    fn put(&mut self, object: &Member) -> Result<(), SizesError> {
-        let recipe = self.recipe(Path::new(&object.path))?;
+    fn put(&mut self, object: &Member, interrupt: &Interrupt) -> Result<(), SizesError> {
+        let recipe = self.recipe(Path::new(&object.path), interrupt)?;
         let sql = "INSERT INTO object VALUES (?1, ?2, ?3)";
         let mut insert = self.index.prepare_cached(sql)?;
         insert.execute(params![object.id, object.path, recipe])?;

@@ -3,6 +3,9 @@
 
 use super::error::SizesError;
 use crate::cli::SizesOptions;
+use crate::digest::{Hash, hexadecimal};
+use crate::figures::lasting;
+use crate::text::printable;
 use cowitness::emit::Sink;
 use cowitness::emit::record::Status;
 use cowitness::emit::sizes_row::SizesRow;
@@ -38,13 +41,33 @@ impl ChunkPoint {
     }
 }
 
+/// The manifest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Manifest {
+    /// SHA-256 of its text.
+    pub(super) hash: Hash,
+    pub(super) roots: u64,
+    /// Paths of objects that it names.
+    pub(super) paths: u64,
+}
+
+/// Why sizes are unknown, and from which root on.
+#[derive(Debug)]
+pub(super) struct Unknown {
+    pub(super) r: u64,
+    pub(super) error: SizesError,
+}
+
 /// What holds for a whole run.
 pub(super) struct Run<'r> {
     pub(super) options: &'r SizesOptions,
+    pub(super) manifest: Manifest,
     /// In words.
     pub(super) strip_level: &'static str,
-    /// A point for each number of roots, from 1.
+    /// A point for each number of roots, from 1 to the last that is known.
     pub(super) points: Vec<Point>,
+    /// Why there are not as many as roots.
+    pub(super) unknown: Option<Unknown>,
 }
 
 /// One model overtaking another.
@@ -78,9 +101,8 @@ fn overtakes(
     one: impl Fn(&Point) -> u64,
     other: impl Fn(&Point) -> u64,
 ) -> Option<u64> {
-    let below = |point: &&Point| one(point) < other(point);
-    let lasting = points.iter().rev().take_while(below).count();
-    (lasting > 0).then(|| (points.len() - lasting + 1) as u64)
+    let below = points.iter().map(|point| one(point) < other(point));
+    lasting((1..).zip(below))
 }
 
 impl Run<'_> {
@@ -99,6 +121,9 @@ impl Run<'_> {
                 at: overtakes(points, |p| p.segments, |p| p.private),
             },
         ];
+        if points.is_empty() {
+            return Vec::new();
+        }
         for (index, average) in self.options.averages.iter().enumerate() {
             found.push(Crossover {
                 key: format!("crossover_chunks_{average}_below_store"),
@@ -107,6 +132,14 @@ impl Run<'_> {
             });
         }
         found
+    }
+
+    /// In words; what was not stored is not judged.
+    fn strip_level(&self) -> &str {
+        match self.points.len() {
+            0 => "unknown",
+            _ => self.strip_level,
+        }
     }
 
     fn notes(&self) -> Vec<(String, String)> {
@@ -122,7 +155,15 @@ impl Run<'_> {
                 format!("fastcdc 2020, avg/{0} to avg*{0}", super::chunks::SPREAD),
             ),
             ("compression", "none".to_owned()),
-            ("strip_level", self.strip_level.to_owned()),
+            ("strip_level", self.strip_level().to_owned()),
+            (
+                "manifest",
+                printable(self.options.manifest.as_encoded_bytes()),
+            ),
+            ("manifest_sha256", hexadecimal(&self.manifest.hash)),
+            ("manifest_roots", self.manifest.roots.to_string()),
+            ("manifest_paths", self.manifest.paths.to_string()),
+            ("known_roots", self.points.len().to_string()),
         ];
         let mut notes: Vec<(String, String)> = Vec::new();
         notes.extend(fixed.map(|(key, value)| (key.to_owned(), value)));
@@ -132,21 +173,50 @@ impl Run<'_> {
     }
 
     fn rows(&self) -> impl Iterator<Item = SizesRow<'_>> {
-        let points = (1..).zip(&self.points);
-        points.flat_map(move |(r, point)| {
+        let known = (1..).zip(&self.points).flat_map(move |(r, point)| {
             let chunks = self.options.averages.iter().zip(&point.chunks);
             chunks.map(move |(average, chunks)| self.row(r, point, *average, chunks))
-        })
+        });
+        let status = self
+            .unknown
+            .as_ref()
+            .map(|unknown| unknown.error.row_status());
+        let unknown = (self.points.len() as u64 + 1..=self.manifest.roots).flat_map(move |r| {
+            let averages = self.options.averages.iter();
+            averages.filter_map(move |average| Some(self.unknown_row(r, *average, status?)))
+        });
+        known.chain(unknown)
+    }
+
+    /// A number of roots of which nothing is known.
+    fn unknown_row<'r>(&'r self, r: u64, average: u64, status: Status<'r>) -> SizesRow<'r> {
+        SizesRow {
+            label: &self.options.label,
+            r,
+            objects: None,
+            distinct_objects: None,
+            distinct_bytes: None,
+            bytes_private: None,
+            bytes_store: None,
+            bytes_store_symbols: None,
+            bytes_chunks: None,
+            chunks: None,
+            distinct_chunks: None,
+            index_bytes: None,
+            page_size: self.options.page_bytes,
+            avg_chunk: average,
+            status,
+        }
     }
 
     fn row(&self, r: u64, point: &Point, average: u64, chunks: &ChunkPoint) -> SizesRow<'_> {
         SizesRow {
             label: &self.options.label,
             r,
-            objects: point.objects,
-            distinct_objects: point.distinct_objects,
-            distinct_bytes: point.distinct_bytes,
-            bytes_private: point.private,
+            objects: Some(point.objects),
+            distinct_objects: Some(point.distinct_objects),
+            distinct_bytes: Some(point.distinct_bytes),
+            bytes_private: Some(point.private),
             bytes_store: Some(point.blobs),
             bytes_store_symbols: Some(point.segments),
             bytes_chunks: Some(chunks.bytes()),
@@ -165,10 +235,8 @@ impl Run<'_> {
         for (key, value) in self.notes() {
             stream.note(&key, &value).map_err(refused)?;
         }
-        let intended = self.points.len() * self.options.averages.len();
-        let mut rows = stream
-            .header::<SizesRow<'_>>(intended as u64)
-            .map_err(refused)?;
+        let intended = self.manifest.roots * self.options.averages.len() as u64;
+        let mut rows = stream.header::<SizesRow<'_>>(intended).map_err(refused)?;
         for row in self.rows() {
             rows.row(&row).map_err(refused)?;
         }
@@ -190,29 +258,5 @@ fn refused(error: StreamError<io::Error>) -> SizesError {
     match error {
         StreamError::Sink(error) => SizesError::Output(error),
         StreamError::TooLong => SizesError::LongRow,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn crossover(pairs: &[(u64, u64)]) -> Option<u64> {
-        let point = |&(blobs, private): &(u64, u64)| Point {
-            blobs,
-            private,
-            ..Point::default()
-        };
-        let points: Vec<Point> = pairs.iter().map(point).collect();
-        overtakes(&points, |p| p.blobs, |p| p.private)
-    }
-
-    #[test]
-    fn a_crossover_lasts() {
-        assert_eq!(crossover(&[(9, 8), (9, 9), (9, 10), (10, 12)]), Some(3));
-        assert_eq!(crossover(&[(1, 2), (3, 4)]), Some(1));
-        assert_eq!(crossover(&[(1, 2), (5, 4), (5, 6)]), Some(3));
-        assert_eq!(crossover(&[(1, 2), (4, 4)]), None);
-        assert_eq!(crossover(&[]), None);
     }
 }

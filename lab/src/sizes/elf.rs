@@ -1,10 +1,11 @@
 //! What of an ELF file is looked at: how far it is stripped, its segments, its symbols.
 
+use super::dynamic::{self, Take};
 use super::error::SizesError;
+use super::source::Source;
 use object::read::{ReadCache, ReadRef};
 use object::{File as Elf, Object, ObjectSection, ObjectSegment, ObjectSymbol};
-use object::{SectionFlags, SegmentFlags, SymbolFlags, SymbolIterator, elf};
-use std::fs::File;
+use object::{SectionFlags, SectionKind, SegmentFlags, SymbolFlags, SymbolIterator, elf};
 use std::io::{Read, Seek};
 use std::path::Path;
 
@@ -20,13 +21,23 @@ pub(super) const LEVELS: [&str; 6] = [
 const NO_ELF: usize = 0;
 const NO_SECTIONS: usize = 1;
 const STRIPPED: usize = 2;
+const DEBUG: usize = 5;
 
 /// Sections that strip(1) takes away, by the start of their names, and the level they show.
-const MARKS: [(&[u8], usize); 4] = [
+/// What is for debuggers is BFD's list (binutils, `bfd/elf.c`, `_bfd_elf_make_section_from_shdr`),
+/// with `.ctf`, and the compiler's own code, `.gnu.lto_`.
+const MARKS: [(&[u8], usize); 11] = [
     (b".gnu_debugdata", 3),
     (b".symtab", 4),
-    (b".debug_", 5),
-    (b".zdebug_", 5),
+    (b".debug", DEBUG),
+    (b".zdebug", DEBUG),
+    (b".stab", DEBUG),
+    (b".ctf", DEBUG),
+    (b".line", DEBUG),
+    (b".gdb_index", DEBUG),
+    (b".gnu.lto_", DEBUG),
+    (b".gnu.debuglto_", DEBUG),
+    (b".gnu.linkonce.wi.", DEBUG),
 ];
 
 /// A range of an object's bytes that is stored by itself.
@@ -54,8 +65,8 @@ pub(super) struct Symbol<'s> {
 /// Calls `look` with the file at `path`, if it is ELF.
 fn with_elf<T>(
     path: &Path,
-    file: &File,
-    look: impl FnOnce(&Elf<'_, &ReadCache<&File>>) -> Result<T, SizesError>,
+    file: &Source<'_>,
+    look: impl FnOnce(&Elf<'_, &ReadCache<&Source<'_>>>) -> Result<T, SizesError>,
 ) -> Result<Option<T>, SizesError> {
     let mut file = file;
     let mut magic = Vec::new();
@@ -72,22 +83,30 @@ fn with_elf<T>(
 }
 
 /// The index in [`LEVELS`] of how far an object is stripped.
-pub(super) fn level(path: &Path, file: &File) -> Result<usize, SizesError> {
+pub(super) fn level(path: &Path, file: &Source<'_>) -> Result<usize, SizesError> {
     let found = with_elf(path, file, |elf| {
         let mut level = NO_SECTIONS;
         for section in elf.sections() {
             let name = section.name_bytes().map_err(SizesError::elf(path))?;
-            level = level.max(mark(name, section.flags()));
+            level = level.max(mark(name, section.flags(), section.kind()));
         }
         Ok(level)
     })?;
     Ok(found.unwrap_or(NO_ELF))
 }
 
-/// Sections that are loaded stay, whatever they are called: `.debug_gdb_scripts` may be.
-fn mark(name: &[u8], flags: SectionFlags) -> usize {
-    let loaded = |sh_flags| sh_flags & u64::from(elf::SHF_ALLOC) != 0;
-    if matches!(flags, SectionFlags::Elf { sh_flags } if loaded(sh_flags)) {
+/// Sections that are loaded stay, whatever they are called: `.debug_gdb_scripts` may be. But
+/// code without bytes is what `objcopy --only-keep-debug` leaves, a file for debuggers alone;
+/// a PowerPC linker makes a `.plt` of that kind, too.
+fn mark(name: &[u8], flags: SectionFlags, kind: SectionKind) -> usize {
+    let SectionFlags::Elf { sh_flags } = flags else {
+        return STRIPPED;
+    };
+    let has = |flag: u32| sh_flags & u64::from(flag) != 0;
+    if has(elf::SHF_EXECINSTR) && kind == SectionKind::UninitializedData && name != b".plt" {
+        return DEBUG;
+    }
+    if has(elf::SHF_ALLOC) {
         return STRIPPED;
     }
     let mut marks = MARKS.iter();
@@ -97,7 +116,7 @@ fn mark(name: &[u8], flags: SectionFlags) -> usize {
 
 /// An object of `bytes` bytes cut into its loaded segments and what lies between them; all
 /// that is no ELF file is one piece.
-pub(super) fn pieces(path: &Path, file: &File, bytes: u64) -> Result<Vec<Piece>, SizesError> {
+pub(super) fn pieces(path: &Path, file: &Source<'_>, bytes: u64) -> Result<Vec<Piece>, SizesError> {
     let segments = with_elf(path, file, |elf| {
         Ok(elf.segments().map(|segment| loaded(&segment)).collect())
     })?;
@@ -117,7 +136,8 @@ fn loaded<'data, S: ObjectSegment<'data>>(segment: &S) -> Piece {
     }
 }
 
-/// Where segments overlap, the byte is the earlier one's.
+/// Where segments overlap, the byte is the earlier one's. A segment without a byte in the file
+/// may begin behind its end.
 fn cut(mut segments: Vec<Piece>, bytes: u64) -> Vec<Piece> {
     segments.sort_by_key(|segment| segment.at);
     let mut pieces = Vec::new();
@@ -129,7 +149,7 @@ fn cut(mut segments: Vec<Piece>, bytes: u64) -> Vec<Piece> {
     };
     for segment in segments {
         let end = segment.at.saturating_add(segment.bytes).min(bytes);
-        if end <= done {
+        if end <= done || segment.at >= bytes {
             continue;
         }
         if segment.at > done {
@@ -153,11 +173,18 @@ fn cut(mut segments: Vec<Piece>, bytes: u64) -> Vec<Piece> {
 /// Hands every named symbol to `take`, those of `.dynsym` first.
 pub(super) fn symbols(
     path: &Path,
-    file: &File,
-    take: &mut dyn FnMut(&Symbol<'_>) -> Result<(), SizesError>,
+    file: &Source<'_>,
+    take: &mut Take<'_>,
 ) -> Result<(), SizesError> {
     with_elf(path, file, |elf| {
-        each(path, elf.dynamic_symbols(), take)?;
+        match elf {
+            _ if elf.dynamic_symbol_table().is_some() => {
+                each(path, elf.dynamic_symbols(), take)?;
+            }
+            Elf::Elf32(elf) => dynamic::symbols(path, elf, take)?,
+            Elf::Elf64(elf) => dynamic::symbols(path, elf, take)?,
+            _ => {}
+        }
         each(path, elf.symbols(), take)
     })?;
     Ok(())
@@ -166,7 +193,7 @@ pub(super) fn symbols(
 fn each<'d, R: ReadRef<'d>>(
     path: &Path,
     symbols: SymbolIterator<'d, '_, R>,
-    take: &mut dyn FnMut(&Symbol<'_>) -> Result<(), SizesError>,
+    take: &mut Take<'_>,
 ) -> Result<(), SizesError> {
     for symbol in symbols {
         let name = symbol.name_bytes().map_err(SizesError::elf(path))?;
@@ -207,6 +234,9 @@ mod tests {
             (vec![segment(0, 10, 0)], 10),
             (vec![segment(4, 4, 0x4000), segment(10, 2, 0x9000)], 20),
             (vec![segment(4, 8, 0x4000), segment(2, 5, 0x2000)], 9),
+            // `.bss` alone, which the linker places behind the end.
+            (vec![segment(0, 9, 0), segment(0x1000, 0, 0x2000)], 9),
+            (vec![segment(0x1000, 5, 0x2000)], 9),
             (
                 vec![
                     segment(2, 100, 0),
@@ -240,13 +270,36 @@ mod tests {
 
     #[test]
     fn a_loaded_section_tells_nothing() {
-        let flags = |sh_flags| SectionFlags::Elf { sh_flags };
-        assert_eq!(mark(b".debug_gdb_scripts", flags(2)), STRIPPED);
-        assert_eq!(mark(b".text", flags(6)), STRIPPED);
+        let level = |name, sh_flags, kind| mark(name, SectionFlags::Elf { sh_flags }, kind);
         assert_eq!(
-            LEVELS[mark(b".debug_info", flags(0))],
-            "with debug sections"
+            level(b".debug_gdb_scripts", 2, SectionKind::Other),
+            STRIPPED
         );
-        assert_eq!(LEVELS[mark(b".symtab", flags(0))], "with a symbol table");
+        assert_eq!(level(b".text", 6, SectionKind::Text), STRIPPED);
+        assert_eq!(level(b".bss", 3, SectionKind::UninitializedData), STRIPPED);
+        assert_eq!(level(b".plt", 7, SectionKind::UninitializedData), STRIPPED);
+    }
+
+    #[test]
+    fn what_strip_takes_away_is_told() {
+        let level =
+            |name| LEVELS[mark(name, SectionFlags::Elf { sh_flags: 0 }, SectionKind::Other)];
+        for name in [
+            &b".debug_info"[..],
+            b".zdebug_info",
+            b".stab",
+            b".stabstr",
+            b".ctf",
+            b".gnu.lto_main.0",
+            b".gnu.debuglto_.debug_info",
+        ] {
+            assert_eq!(level(name), "with debug sections", "{name:?}");
+        }
+        assert_eq!(level(b".symtab"), "with a symbol table");
+        assert_eq!(level(b".gnu_debugdata"), "stripped, with .gnu_debugdata");
+        assert_eq!(level(b".comment"), "stripped");
+        let text = SectionFlags::Elf { sh_flags: 6 };
+        let left = mark(b".text", text, SectionKind::UninitializedData);
+        assert_eq!(LEVELS[left], "with debug sections");
     }
 }

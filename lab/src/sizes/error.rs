@@ -1,9 +1,42 @@
 //! Why the sizes cannot be told.
 
 use crate::host::HostError;
+use cowitness::emit::record::Status;
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+
+/// What to do about an object.
+const MEND: &str = "give the object as a whole regular file that can be read, or leave it out";
+
+/// What to do if a store cannot be written.
+const ROOM: &str = "the stores need room: --scratch names another place for them; ulimit -f may \
+    limit their size";
+
+/// What is done to stores, as errors name it.
+const WRITING: [&str; 2] = ["write", "store"];
+
+/// What opening and reading a file may fail with, by name; see errno(3).
+const ERRNOS: [(i32, &str); 10] = [
+    (1, "EPERM"),
+    (2, "ENOENT"),
+    (5, "EIO"),
+    (12, "ENOMEM"),
+    (13, "EACCES"),
+    (20, "ENOTDIR"),
+    (23, "ENFILE"),
+    (24, "EMFILE"),
+    (36, "ENAMETOOLONG"),
+    (40, "ELOOP"),
+];
+
+fn errno(error: &io::Error) -> &'static str {
+    let named = ERRNOS
+        .iter()
+        .find(|(number, _)| error.raw_os_error() == Some(*number));
+    named.map_or("E?", |(_, name)| name)
+}
 
 /// Why the sizes cannot be told.
 #[derive(Debug, Error)]
@@ -31,14 +64,31 @@ pub enum SizesError {
         odd: String,
     },
     /// An ELF file whose tables cannot be read.
-    #[error("{} is a damaged ELF file: {error}", path.display())]
+    #[error("{} is a damaged ELF file: {problem}", path.display())]
     Elf {
         /// The object.
         path: PathBuf,
-        /// What the parser says.
-        #[source]
-        error: object::Error,
+        /// What is wrong with it.
+        problem: String,
     },
+    /// An ELF file whose symbols cannot be counted.
+    #[error(
+        "{} has no section headers, and no hash table that tells how many dynamic symbols it has",
+        .0.display()
+    )]
+    Uncounted(PathBuf),
+    /// An object without which a root, and all after it, have no size.
+    #[error("{error}; sizes from R = {r} on are unknown")]
+    Unknown {
+        /// The root's number, from 1.
+        r: u64,
+        /// What is wrong with the object.
+        #[source]
+        error: Box<SizesError>,
+    },
+    /// No thread to read the manifest.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] io::Error),
     /// Something that no store can hold, or that has no size.
     #[error("{} {problem}", path.display())]
     Object {
@@ -77,7 +127,9 @@ impl SizesError {
     #[must_use]
     pub fn status(&self) -> u8 {
         match self {
-            Self::Manifest { .. } | Self::Empty | Self::Strip { .. } | Self::Elf { .. } => 3,
+            Self::Manifest { .. } | Self::Empty | Self::Strip { .. } => 3,
+            Self::Elf { .. } | Self::Uncounted(_) => 3,
+            Self::Unknown { error, .. } => error.status(),
             Self::Stopped(number) => 128_u8.saturating_add(*number),
             Self::LongRow => 2,
             _ => 1,
@@ -88,7 +140,13 @@ impl SizesError {
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
         let remedy = match self {
+            Self::Host(HostError::File { doing, .. }) if WRITING.contains(doing) => ROOM,
+            Self::Host(HostError::File { .. }) | Self::Object { .. } | Self::Elf { .. } => MEND,
             Self::Host(error) => return error.remedy(),
+            Self::Unknown { error, .. } => return error.remedy(),
+            Self::Uncounted(_) => "give it as it was before its section headers were taken away",
+            Self::Thread(_) => "more processes have to be allowed: ulimit -u",
+            Self::Database(_) => ROOM,
             Self::Manifest { .. } => "a line is ROOT, a tab, and the path of one object of it",
             Self::Strip { .. } => {
                 "strip all of them alike; scripts/closure-manifest makes stripped copies"
@@ -97,6 +155,16 @@ impl SizesError {
             _ => return None,
         };
         Some(remedy.to_owned())
+    }
+
+    /// What its row says: the errno, or a reason.
+    pub(super) fn row_status(&self) -> Status<'static> {
+        match self {
+            Self::Host(HostError::File { error, .. }) => Status::Errno(errno(error)),
+            Self::Elf { .. } => Status::Skipped("damaged-elf"),
+            Self::Uncounted(_) => Status::Skipped("uncounted-symbols"),
+            _ => Status::Skipped("not-storable"),
+        }
     }
 
     /// Makes the error of an object that cannot be used.
@@ -108,8 +176,11 @@ impl SizesError {
     }
 
     /// Makes the error of an ELF file.
-    pub(super) fn elf(path: &Path) -> impl FnOnce(object::Error) -> Self {
+    pub(super) fn elf<E: Display>(path: &Path) -> impl FnOnce(E) -> Self {
         let path = path.to_owned();
-        move |error| Self::Elf { path, error }
+        move |error| Self::Elf {
+            path,
+            problem: error.to_string(),
+        }
     }
 }

@@ -31,17 +31,21 @@ pub(super) struct Patient<'i> {
 
 impl<'i> Patient<'i> {
     /// Opens an input, `-` being standard input.
-    pub(super) fn open(file: &OsStr, interrupt: &'i Interrupt) -> Self {
+    ///
+    /// # Errors
+    /// [`SizesError::Thread`].
+    pub(super) fn open(file: &OsStr, interrupt: &'i Interrupt) -> Result<Self, SizesError> {
         let (sender, blocks) = sync_channel(2);
         let file = file.to_owned();
         // It ends with its input, or with the program.
-        thread::spawn(move || send(&file, &sender));
-        Self {
+        let thread = thread::Builder::new().spawn(move || send(&file, &sender));
+        thread.map_err(SizesError::Thread)?;
+        Ok(Self {
             blocks,
             block: Cursor::default(),
             interrupt,
             failure: None,
-        }
+        })
     }
 
     /// The next block; an empty one is the end.

@@ -2,40 +2,52 @@
 //! of its own, so that memory does not grow with the manifest.
 
 use super::database;
-use super::digest::{Hash, Hashing};
 use super::elf::{self, LEVELS};
 use super::error::SizesError;
-use crate::host::HostError;
+use super::source;
+use crate::digest::{Hash, Hashing};
+use crate::host::{HostError, Interrupt};
 use crate::text::printable;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use std::fs::File;
 use std::io::{self, BufRead, Read, Seek};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const SCHEMA: &str = "
     CREATE TABLE root(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
     CREATE TABLE object(id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE,
         bytes INTEGER NOT NULL DEFAULT 0, hash BLOB, level INTEGER NOT NULL DEFAULT 0,
+        device INTEGER, inode INTEGER, first INTEGER, file INTEGER,
         stored INTEGER NOT NULL DEFAULT 0);
+    CREATE INDEX object_hash ON object(hash, device, inode);
     CREATE TABLE member(root INTEGER NOT NULL, object INTEGER NOT NULL,
-        PRIMARY KEY(root, object)) WITHOUT ROWID;";
+        PRIMARY KEY(root, object)) WITHOUT ROWID;
+    CREATE INDEX member_object ON member(object, root);";
 
 /// The longest line of a manifest in bytes: two paths of PATH_MAX.
 const LINE_MAX: u64 = 8192;
 
-/// The largest object in bytes: SQLite's own limit of a blob.
-const BLOB_MAX: u64 = 1_000_000_000;
+/// The largest object in bytes: SQLite's limit of a row (`SQLITE_MAX_LENGTH`), less what else
+/// is in it, a path and a few numbers.
+const BLOB_MAX: u64 = 1_000_000_000 - LINE_MAX - 64;
 
 /// How many objects a message names.
 const NAMED_MAX: usize = 20;
 
-/// An object of a root.
+/// A file of a root: the first object with its bytes, under the path that was named first.
 pub(super) struct Member {
     pub(super) id: i64,
     pub(super) path: String,
     pub(super) bytes: u64,
-    /// Whether it is already in the stores.
-    pub(super) stored: bool,
+}
+
+/// What is found out about an object.
+struct Facts {
+    bytes: u64,
+    hash: Hash,
+    level: usize,
+    device: u64,
+    inode: u64,
 }
 
 /// The plan.
@@ -73,21 +85,49 @@ impl Plan {
         Ok(path.into())
     }
 
-    /// Reads an object once: its size, its hash, its strip level.
-    pub(super) fn look_at(&self, id: u64) -> Result<(), SizesError> {
+    /// Reads an object once: its size, its hash, its strip level, and whether an earlier one is
+    /// the same. `Some`: why it cannot be stored.
+    pub(super) fn look_at(
+        &self,
+        id: u64,
+        interrupt: &Interrupt,
+    ) -> Result<Option<SizesError>, SizesError> {
         let path = self.path(id)?;
-        let (bytes, hash, level) = facts(&path)?;
-        let sql = "UPDATE object SET bytes = ?2, hash = ?3, level = ?4 WHERE id = ?1";
+        let facts = match facts(&path, interrupt) {
+            Ok(facts) => facts,
+            Err(error) => return Ok(Some(error)),
+        };
+        // SQLite's integers are signed; these keep their bits.
+        let [device, inode] = [facts.device, facts.inode].map(u64::cast_signed);
+        let sql = "UPDATE object SET bytes = ?2, hash = ?3, level = ?4, device = ?5, inode = ?6,
+                   first = ifnull((SELECT first FROM object WHERE hash = ?3 LIMIT 1), id),
+                   file = ifnull((SELECT file FROM object
+                       WHERE hash = ?3 AND device = ?5 AND inode = ?6 LIMIT 1), id)
+                   WHERE id = ?1";
         let mut update = self.database.prepare_cached(sql)?;
-        update.execute(params![id, bytes, hash, level])?;
-        Ok(())
+        update.execute(params![
+            id,
+            facts.bytes,
+            facts.hash,
+            facts.level,
+            device,
+            inode
+        ])?;
+        Ok(None)
     }
 
-    /// The hash of an object that was looked at.
-    pub(super) fn hash(&self, id: u64) -> Result<Hash, SizesError> {
-        let sql = "SELECT hash FROM object WHERE id = ?1";
+    /// The first root that has an object.
+    pub(super) fn root_of(&self, object: u64) -> Result<u64, SizesError> {
+        let sql = "SELECT min(root) FROM member WHERE object = ?1";
+        let mut root = self.database.prepare_cached(sql)?;
+        Ok(root.query_row([object], |row| row.get(0))?)
+    }
+
+    /// The hash of an object that is in the stores; `None`: it is not.
+    pub(super) fn stored_hash(&self, id: u64) -> Result<Option<Hash>, SizesError> {
+        let sql = "SELECT hash FROM object WHERE id = ?1 AND stored";
         let mut hash = self.database.prepare_cached(sql)?;
-        Ok(hash.query_row([id], |row| row.get(0))?)
+        Ok(hash.query_row([id], |row| row.get(0)).optional()?)
     }
 
     /// Refuses objects that are not stripped alike, else says how they are. What is no ELF
@@ -131,27 +171,28 @@ impl Plan {
         Ok(named.join(", ") + &more)
     }
 
-    /// The objects of a root, in the order of the manifest; roots go from 1 to `roots`.
+    /// The files of a root, in the order of the manifest; roots go from 1 to `roots`. A file
+    /// that has several paths is one.
     pub(super) fn members(&self, root: u64) -> Result<Vec<Member>, SizesError> {
-        let sql = "SELECT id, path, bytes, stored FROM member JOIN object ON id = object
-                   WHERE root = ?1 ORDER BY id";
+        let sql = "SELECT first.id, first.path, first.bytes
+                   FROM member JOIN object AS named ON named.id = object
+                   JOIN object AS first ON first.id = named.first
+                   WHERE root = ?1 GROUP BY named.file ORDER BY min(named.id)";
         let mut members = self.database.prepare_cached(sql)?;
         let read = |row: &Row<'_>| {
             Ok(Member {
                 id: row.get(0)?,
                 path: row.get(1)?,
                 bytes: row.get(2)?,
-                stored: row.get(3)?,
             })
         };
         Ok(members.query_map([root], read)?.collect::<Result<_, _>>()?)
     }
 
-    /// Remembers that an object is in the stores.
-    pub(super) fn is_stored(&self, id: i64) -> Result<(), SizesError> {
-        let sql = "UPDATE object SET stored = 1 WHERE id = ?1";
-        self.database.prepare_cached(sql)?.execute([id])?;
-        Ok(())
+    /// Whether an object is not in the stores, where it counts as being from now on.
+    pub(super) fn is_new(&self, id: i64) -> Result<bool, SizesError> {
+        let sql = "UPDATE object SET stored = 1 WHERE id = ?1 AND NOT stored";
+        Ok(self.database.prepare_cached(sql)?.execute([id])? == 1)
     }
 
     /// Everything that `work` changes is written at once.
@@ -232,29 +273,28 @@ fn number(plan: &Connection, table: &str, key: &str, value: &str) -> Result<i64,
     Ok(plan.last_insert_rowid())
 }
 
-fn facts(path: &Path) -> Result<(u64, Hash, usize), SizesError> {
-    let mut file = open(path)?;
-    let level = elf::level(path, &file)?;
-    let mut hash = Hashing::default();
-    let copied = file.rewind().and_then(|()| io::copy(&mut file, &mut hash));
-    let bytes = copied.map_err(HostError::file("read", path))?;
-    if bytes > BLOB_MAX {
-        return Err(SizesError::object(
-            path,
-            "is larger than a blob of SQLite can be",
-        ));
+fn facts(path: &Path, interrupt: &Interrupt) -> Result<Facts, SizesError> {
+    let source = source::open(path, interrupt)?;
+    let about = source.file().metadata();
+    let about = about.map_err(HostError::file("read", path))?;
+    if about.len() > BLOB_MAX {
+        let problem = "is larger than a row of SQLite can be, 1 GB";
+        return Err(SizesError::object(path, problem));
     }
-    Ok((bytes, hash.hash(), level))
-}
-
-/// Opens an object. What is no regular file is refused before it is opened: a FIFO would
-/// not answer.
-pub(super) fn open(path: &Path) -> Result<File, SizesError> {
-    let about = path.metadata().map_err(HostError::file("open", path))?;
-    if !about.is_file() {
-        return Err(SizesError::object(path, "is not a regular file"));
-    }
-    Ok(File::open(path).map_err(HostError::file("open", path))?)
+    let level = elf::level(path, &source)?;
+    // Whether they can be read.
+    elf::symbols(path, &source, &mut |_| Ok(()))?;
+    let (mut input, mut hash) = (&source, Hashing::default());
+    let copied = input
+        .rewind()
+        .and_then(|()| io::copy(&mut input, &mut hash));
+    Ok(Facts {
+        bytes: copied.map_err(HostError::file("read", path))?,
+        hash: hash.hash(),
+        level,
+        device: about.dev(),
+        inode: about.ino(),
+    })
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! The relational stores: one with an object in one blob, one with its segments and symbols.
-//! Objects are told apart by their path, as a package store does.
+//! Objects are told apart by their bytes and kept under the path that was named first. A
+//! symbol's name is a blob: nothing says that it is UTF-8.
 
 use super::database;
 use super::elf::{self, Piece, Symbol};
 use super::error::SizesError;
-use super::plan::{self, Member};
-use crate::host::HostError;
+use super::plan::Member;
+use super::source::{self, Source};
+use crate::host::{HostError, Interrupt};
 use rusqlite::blob::Blob;
 use rusqlite::{Connection, Row, params};
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -20,7 +21,7 @@ const SEGMENTS: &str = "
     CREATE TABLE segment(id INTEGER PRIMARY KEY, object INTEGER NOT NULL, at INTEGER NOT NULL,
         address INTEGER, flags INTEGER, data BLOB NOT NULL);
     CREATE INDEX segment_object ON segment(object, at);
-    CREATE TABLE symbol(id INTEGER PRIMARY KEY, object INTEGER NOT NULL, name TEXT NOT NULL,
+    CREATE TABLE symbol(id INTEGER PRIMARY KEY, object INTEGER NOT NULL, name BLOB NOT NULL,
         value INTEGER NOT NULL, size INTEGER NOT NULL, info INTEGER NOT NULL,
         undefined INTEGER NOT NULL);
     CREATE INDEX symbol_name ON symbol(name);";
@@ -31,7 +32,7 @@ pub(super) trait Store {
     fn name(&self) -> String;
 
     /// Keeps an object that it does not have yet.
-    fn put(&mut self, object: &Member) -> Result<(), SizesError>;
+    fn put(&mut self, object: &Member, interrupt: &Interrupt) -> Result<(), SizesError>;
 
     /// Everything since the last call is in the file from now on.
     fn commit(&mut self) -> Result<(), SizesError>;
@@ -65,16 +66,16 @@ impl Store for Blobs {
         "the store of blobs".to_owned()
     }
 
-    fn put(&mut self, object: &Member) -> Result<(), SizesError> {
+    fn put(&mut self, object: &Member, interrupt: &Interrupt) -> Result<(), SizesError> {
         let path = Path::new(&object.path);
-        let mut file = plan::open(path)?;
+        let file = source::open(path, interrupt)?;
         let sql = "INSERT INTO object VALUES (?1, ?2, zeroblob(?3))";
         let mut insert = self.0.prepare_cached(sql)?;
         insert.execute(params![object.id, object.path, object.bytes])?;
         let mut blob = self
             .0
             .blob_open("main", "object", "data", object.id, false)?;
-        fill(&mut blob, &mut file, object.bytes, path)
+        fill(&mut blob, &file, object.bytes, path)
     }
 
     fn commit(&mut self) -> Result<(), SizesError> {
@@ -91,17 +92,18 @@ impl Store for Segments {
         "the store of segments".to_owned()
     }
 
-    fn put(&mut self, object: &Member) -> Result<(), SizesError> {
+    fn put(&mut self, object: &Member, interrupt: &Interrupt) -> Result<(), SizesError> {
         let path = Path::new(&object.path);
-        let mut file = plan::open(path)?;
+        let file = source::open(path, interrupt)?;
         let sql = "INSERT INTO object VALUES (?1, ?2)";
         let mut insert = self.0.prepare_cached(sql)?;
         insert.execute(params![object.id, object.path])?;
         let pieces = elf::pieces(path, &file, object.bytes)?;
         for piece in pieces {
-            self.put_piece(object, &piece, &mut file)?;
+            self.put_piece(object, &piece, &file)?;
         }
         elf::symbols(path, &file, &mut |symbol| {
+            super::go_on(interrupt)?;
             self.put_symbol(object.id, symbol)
         })
     }
@@ -122,7 +124,12 @@ impl Store for Segments {
 }
 
 impl Segments {
-    fn put_piece(&self, object: &Member, piece: &Piece, file: &mut File) -> Result<(), SizesError> {
+    fn put_piece(
+        &self,
+        object: &Member,
+        piece: &Piece,
+        mut file: &Source<'_>,
+    ) -> Result<(), SizesError> {
         let path = Path::new(&object.path);
         let sql = "INSERT INTO segment(object, at, address, flags, data)
                    VALUES (?1, ?2, ?3, ?4, zeroblob(?5))";
@@ -141,12 +148,11 @@ impl Segments {
     fn put_symbol(&self, object: i64, symbol: &Symbol<'_>) -> Result<(), SizesError> {
         let sql = "INSERT INTO symbol(object, name, value, size, info, undefined)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let name = String::from_utf8_lossy(symbol.name);
         let (value, size) = (symbol.value.cast_signed(), symbol.size.cast_signed());
         let mut insert = self.0.prepare_cached(sql)?;
         insert.execute(params![
             object,
-            name,
+            symbol.name,
             value,
             size,
             symbol.info,
@@ -167,7 +173,7 @@ pub(super) fn recommit(database: &Connection) -> Result<(), SizesError> {
 }
 
 /// Copies `bytes` bytes into a blob of that size.
-fn fill(blob: &mut Blob<'_>, file: &mut File, bytes: u64, path: &Path) -> Result<(), SizesError> {
+fn fill(blob: &mut Blob<'_>, file: &Source<'_>, bytes: u64, path: &Path) -> Result<(), SizesError> {
     let copied = io::copy(&mut file.take(bytes), blob);
     let copied = copied.map_err(HostError::file("store", path))?;
     if copied < bytes {

@@ -148,6 +148,19 @@ pub enum Problem {
         /// The record that was asked for.
         wanted: &'static str,
     },
+    /// A row about another machine than the stream's notes.
+    #[error("the notes contradict the row: '{column}' is '{found}' here, and noted as '{noted}'")]
+    Noted {
+        /// The column.
+        column: &'static str,
+        /// Its value here.
+        found: String,
+        /// The note's.
+        noted: String,
+    },
+    /// A case that the stream has had before: counted twice it would look like more evidence.
+    #[error("the same case for the second time in one stream: {0}")]
+    Repeated(String),
     /// A field that holds no value of its column.
     #[error("'{found}' is no value of column '{column}'")]
     Field {
@@ -219,6 +232,10 @@ impl Problem {
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {
+            // A packed file that ends too early: so does the stream in it.
+            Self::Read(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                "measure or copy it again; --partial takes the whole rows that are there"
+            }
             Self::Read(_) => "check the file and its permissions",
             Self::NoStream => {
                 "give the appliance's standard output, or a console log that holds it"
@@ -228,6 +245,8 @@ impl Problem {
             }
             Self::Header { .. }
             | Self::Mismatch { .. }
+            | Self::Noted { .. }
+            | Self::Repeated(_)
             | Self::Field { .. }
             | Self::Contradiction(_) => {
                 "the file was edited or comes from another version: use it as cowitness wrote it"

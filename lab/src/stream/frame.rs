@@ -7,6 +7,8 @@ use super::{KINDS, Kind, Note};
 use crate::text::shown;
 use cowitness::emit::crc::Crc32;
 use csv::StringRecord;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Columns that say which record and machine a row is of: the same in all rows of a stream.
 const SETTINGS: [&str; 5] = ["record", "label", "kernel", "arch", "page_bytes"];
@@ -23,6 +25,10 @@ pub(super) struct Frame {
     pub(super) header: StringRecord,
     pub(super) rows: u64,
     first: StringRecord,
+    /// Which fields tell rows apart.
+    case: Vec<usize>,
+    /// Hashes of those fields of all rows so far.
+    seen: HashSet<u64>,
     crc: Crc32,
 }
 
@@ -34,6 +40,8 @@ impl Frame {
             header: StringRecord::new(),
             rows: 0,
             first: StringRecord::new(),
+            case: Vec::new(),
+            seen: HashSet::new(),
             crc: Crc32::new(),
         }
     }
@@ -108,10 +116,13 @@ impl Frame {
             });
         }
         if self.rows == 0 {
-            known(&fields[0])?.check(&self.header)?;
+            let kind = known(&fields[0])?;
+            kind.check(&self.header)?;
+            self.case = kind.case(&self.header);
             self.first = fields.clone();
         }
         self.same_settings(fields)?;
+        self.once(fields)?;
         self.rows += 1;
         Ok(())
     }
@@ -128,6 +139,21 @@ impl Frame {
             }
         }
         Ok(())
+    }
+
+    /// A case that is there twice would look like more evidence. That two of a million cases
+    /// have the same 64 bits has a chance of 1 in 30 million.
+    fn once(&mut self, fields: &StringRecord) -> Result<(), Problem> {
+        let mut hash = DefaultHasher::new();
+        for &index in &self.case {
+            fields[index].hash(&mut hash);
+        }
+        if self.case.is_empty() || self.seen.insert(hash.finish()) {
+            return Ok(());
+        }
+        let word = |index: &usize| format!("{} {}", &self.header[*index], &fields[*index]);
+        let words: Vec<String> = self.case.iter().map(word).collect();
+        Err(Problem::Repeated(shown(words.join(", ").as_bytes())))
     }
 
     /// Takes the end line, without its line feed: is the stream whole?
@@ -161,6 +187,12 @@ fn known(record: &str) -> Result<&'static Kind, Problem> {
 }
 
 impl Kind {
+    /// Where in `header`, which has been checked, the columns are that tell rows apart.
+    fn case(&self, header: &StringRecord) -> Vec<usize> {
+        let place = |column: &&str| header.iter().position(|found| found == *column);
+        self.case.iter().filter_map(place).collect()
+    }
+
     /// Whether `header` starts with `record` and this kind's columns.
     fn check(&self, header: &StringRecord) -> Result<(), Problem> {
         // Every header starts with `record`; `preamble` has seen to that.

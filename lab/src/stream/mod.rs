@@ -75,32 +75,36 @@ pub fn is_emulated(notes: &[Note]) -> bool {
 struct Kind {
     name: &'static str,
     columns: &'static [&'static str],
+    /// Columns that no two rows of a stream have alike; none: rows may be the same.
+    case: &'static [&'static str],
     check: for<'r> fn(&Row<'r>) -> Result<(), StreamError>,
 }
 
 /// The kind of a record, which is named by its row type.
 macro_rules! kind {
-    ($row:ident) => {
+    ($row:ident: $($case:literal),*) => {
         Kind {
             name: $row::NAME,
             columns: $row::COLUMNS,
+            case: &[$($case),*],
             check: |row| row.parse::<$row<'_>>().map(drop),
         }
     };
 }
 
 const KINDS: &[Kind] = &[
-    kind!(BenchRow),
-    kind!(ProbeRow),
-    kind!(SurveyRow),
-    kind!(AuditRow),
-    kind!(MemmapRow),
-    kind!(SharingRow),
-    kind!(SharingFitRow),
-    kind!(StartupRow),
-    kind!(StartupAbRow),
-    kind!(StartupFitRow),
-    kind!(SizesRow),
+    kind!(BenchRow: "layout", "pages", "segment_pages", "method", "block_bytes", "repeat"),
+    // A question that is asked again has the same answer, and counts once.
+    kind!(ProbeRow: ),
+    kind!(SurveyRow: "pid", "start", "end", "name"),
+    kind!(AuditRow: "pid", "method", "block_bytes", "repeat"),
+    kind!(MemmapRow: "mode", "advise", "bytes"),
+    kind!(SharingRow: "arm", "n", "rep", "idx"),
+    kind!(SharingFitRow: "arm"),
+    kind!(StartupRow: "round", "arm"),
+    kind!(StartupAbRow: "cache", "metric"),
+    kind!(StartupFitRow: "cache", "metric", "arm", "n_objects"),
+    kind!(SizesRow: "r", "page_size", "avg_chunk"),
 ];
 
 fn known_records() -> String {

@@ -294,12 +294,13 @@ impl<R: BufRead> Stream<'_, R> {
 }
 
 /// The version of the stream that begins on this line. Firmware may have left terminal
-/// codes in front of it without ending the line.
+/// codes in front of it without ending the line; what is not a number behind it is noise.
 fn version(line: &[u8]) -> Option<&[u8]> {
     let begin = BEGIN.as_bytes();
+    let is_version = |rest: &&[u8]| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit);
     if line.starts_with(b"#") {
-        return line.strip_prefix(begin);
+        return line.strip_prefix(begin).filter(is_version);
     }
     let at = line.windows(begin.len()).rposition(|part| part == begin)?;
-    Some(&line[at + begin.len()..])
+    Some(&line[at + begin.len()..]).filter(is_version)
 }

@@ -1,15 +1,17 @@
 //! Rows that contradict themselves: no program wrote them, whatever their checksum says.
 
+use crate::text::shown;
 use cowitness::emit::audit_row::AuditRow;
 use cowitness::emit::bench_row::BenchRow;
-use cowitness::emit::fixed::Milli;
-use cowitness::emit::memmap_row::MemmapRow;
+use cowitness::emit::fixed::{Centi, Milli};
+use cowitness::emit::memmap_row::{MODES, MemmapRow};
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Status;
 use cowitness::emit::sharing_row::{SharingFitRow, SharingRow};
 use cowitness::emit::sizes_row::SizesRow;
 use cowitness::emit::startup_row::{StartupAbRow, StartupFitRow, StartupRow};
 use cowitness::emit::survey_row::SurveyRow;
+use cowitness::stats::mib_s_centi;
 
 /// The method of the rows of `probe` that read nothing.
 const CONTROL: &str = "none";
@@ -35,8 +37,53 @@ impl Sound for BenchRow<'_> {
             let arena = self.arena_bytes;
             (!fits).then(|| format!("{tracked} tracked pages in an arena of {arena} bytes"))
         });
-        too_many(tracked, split).or(sum).or(large)
+        let more = too_many(tracked, split).or(sum).or(large);
+        more.or_else(|| self.pages_contradict())
+            .or_else(|| self.times_contradict())
     }
+}
+
+/// What of a row of `bench` cannot be beside its split pages.
+trait Bench {
+    fn pages_contradict(&self) -> Option<String>;
+    fn times_contradict(&self) -> Option<String>;
+}
+
+impl Bench for BenchRow<'_> {
+    fn pages_contradict(&self) -> Option<String> {
+        let (came, arena) = (self.bytes_per_pass, self.arena_bytes);
+        // A pass that was cut short says so in its status.
+        let whole = came.filter(|came| self.status == Status::Ok && *came != arena);
+        // Tracked pages are those that were shared, by definition.
+        let tracked = self.tracked_pages.zip(self.shared_before);
+        let tracked = tracked.filter(|(tracked, before)| tracked != before);
+        let whole = whole.map(|came| format!("ok with {came} bytes of an arena of {arena}"));
+        whole.or_else(|| {
+            tracked.map(|(tracked, before)| format!("{tracked} pages tracked, {before} shared"))
+        })
+    }
+
+    fn times_contradict(&self) -> Option<String> {
+        let cold = self.bytes_per_pass.zip(self.cold_ns);
+        let passes = |bytes: u64| bytes.checked_mul(self.warm_passes);
+        let warm = self.bytes_per_pass.and_then(passes).zip(self.warm_ns);
+        let (least, most) = (self.warm_min_ns, self.warm_max_ns);
+        another_rate("cold", cold, self.cold_mib_s)
+            .or_else(|| another_rate("warm", warm, self.warm_mib_s))
+            .or_else(|| exceeds(least, "ns for the fastest pass", most, "for the slowest"))
+            .or_else(|| exceeds(most, "ns for the slowest pass", self.warm_ns, "for all"))
+    }
+}
+
+/// A rate that is not that of its bytes and ns.
+fn another_rate(pass: &str, moved: Option<(u64, u64)>, rate: Option<Centi>) -> Option<String> {
+    let ((bytes, ns), rate) = moved.zip(rate)?;
+    let centi = mib_s_centi(bytes, ns)?;
+    (rate.0 != centi).then(|| {
+        let [said, found] =
+            [rate.0, centi].map(|centi| format!("{}.{:02}", centi / 100, centi % 100));
+        format!("{bytes} bytes in {ns} ns ({pass}) are {found} MiB/s, not {said}")
+    })
 }
 
 impl Sound for ProbeRow<'_> {
@@ -123,7 +170,47 @@ impl Sound for MemmapRow<'_> {
             return Some("pages of 0 bytes".to_owned());
         }
         let wanted = bytes.div_ceil(page_bytes);
-        (pages != wanted).then(|| format!("{bytes} bytes are {wanted} pages, not {pages}"))
+        if pages != wanted {
+            return Some(format!("{bytes} bytes are {wanted} pages, not {pages}"));
+        }
+        if !MODES.contains(&self.mode) {
+            return Some(format!("unknown mode '{}'", shown(self.mode.as_bytes())));
+        }
+        if self.status == Status::Ok && self.vmas.is_none_or(|vmas| vmas == 0) {
+            return Some("it was touched, and is in no VMA".to_owned());
+        }
+        exceeds(
+            self.anon_huge_kib,
+            "KiB in huge pages",
+            self.target_rss_kib,
+            "KiB of RSS",
+        )
+        .or_else(|| self.miscounted())
+    }
+}
+
+/// Faults that the program itself may take meanwhile: the page of a heap's header, those at
+/// the ends of a stack's frame, and each page of its code and stack once if the kernel unmaps
+/// them to see who uses them (NUMA balancing).
+const OWN_FAULTS: u64 = 128;
+
+/// What no touching charges.
+trait Miscounted {
+    fn miscounted(&self) -> Option<String>;
+}
+
+impl Miscounted for MemmapRow<'_> {
+    fn miscounted(&self) -> Option<String> {
+        let pages = self.pages;
+        let first = self.minor_faults.zip(self.major_faults);
+        let again = self.again_minor_faults.zip(self.again_major_faults);
+        let sum = |(minor, major): (u64, u64)| minor.saturating_add(major);
+        if self.status == Status::Ok && first.is_none_or(|both| sum(both) == 0) {
+            return Some("it was touched, and no fault was counted".to_owned());
+        }
+        let mut both = [first, again].into_iter().flatten().map(sum);
+        let many = both.find(|faults| *faults > pages.saturating_add(OWN_FAULTS));
+        many.map(|faults| format!("{faults} faults of {pages} pages"))
     }
 }
 
@@ -178,14 +265,14 @@ impl Sound for SizesRow<'_> {
         let parts = [
             (
                 "distinct objects",
-                Some(self.distinct_objects),
-                Some(self.objects),
+                self.distinct_objects,
+                self.objects,
                 "objects",
             ),
             (
                 "distinct bytes",
-                Some(self.distinct_bytes),
-                Some(self.bytes_private),
+                self.distinct_bytes,
+                self.bytes_private,
                 "bytes",
             ),
             (

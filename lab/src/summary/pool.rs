@@ -1,8 +1,8 @@
 //! Which streams may be looked at together, and what they say then.
 
 use crate::failure::Failure;
-use crate::runs::{Machine, notes};
-use crate::stream::{self, Note, StreamError};
+use crate::runs::{Machine, Source, notes, twice};
+use crate::stream::{self, StreamError};
 use crate::text::{printable, shown};
 use cowitness::emit::Sink;
 use cowitness::emit::summary::{self, Heading, SCRATCH_PER_SAMPLE, Sample, SummaryError};
@@ -10,22 +10,14 @@ use std::convert::Infallible;
 
 /// A stream that was read to its checked end.
 pub(super) struct Measured {
-    /// File and stream, for messages.
-    pub(super) place: String,
-    /// The file alone.
-    pub(super) file: String,
-    /// CRC-32 of header and rows.
-    pub(super) checksum: u32,
-    /// The environment.
-    pub(super) notes: Vec<Note>,
-    /// Rows it meant to have.
+    /// What it is.
+    pub(super) source: Source,
+    /// Rows it meant to have, if it says so.
     pub(super) announced: Option<u64>,
     /// `None` if it has no row.
     pub(super) machine: Option<Machine>,
     /// Its cases.
     pub(super) samples: Vec<Sample>,
-    /// Whether it is not whole.
-    pub(super) partial: bool,
     /// It is a stream of another record: what to say of it if nothing else is there.
     pub(super) other: Option<StreamError>,
 }
@@ -36,14 +28,9 @@ const PARTIAL: &str = "partial: the input is truncated; these are only the rows 
 /// Streams of one machine.
 struct Pool {
     machine: Machine,
-    /// Each stream's place, checksum and environment.
-    streams: Vec<(String, u32, Vec<Note>)>,
-    /// Of the first stream.
-    notes: Vec<Note>,
-    files: Vec<String>,
+    /// At least one.
+    streams: Vec<Source>,
     samples: Vec<Sample>,
-    intended: u64,
-    partial: bool,
 }
 
 /// All streams read so far, in the order of their machines' first appearance.
@@ -72,29 +59,20 @@ impl Pools {
             self.lost_rows += measured.announced.unwrap_or(0);
             return Ok(());
         };
-        let rows = measured.samples.len() as u64;
-        let intended = measured.announced.unwrap_or(rows);
+        let Measured {
+            source, samples, ..
+        } = measured;
         let Some(pool) = self.pools.iter_mut().find(|pool| pool.machine == machine) else {
             self.pools.push(Pool {
                 machine,
-                streams: vec![(measured.place, measured.checksum, measured.notes.clone())],
-                notes: measured.notes,
-                files: vec![measured.file],
-                samples: measured.samples,
-                intended,
-                partial: measured.partial,
+                streams: vec![source],
+                samples,
             });
             return Ok(());
         };
-        pool.check(&measured)?;
-        pool.streams
-            .push((measured.place, measured.checksum, measured.notes));
-        pool.samples.extend(measured.samples);
-        pool.intended = pool.intended.saturating_add(intended);
-        pool.partial |= measured.partial;
-        if pool.files.last() != Some(&measured.file) {
-            pool.files.push(measured.file);
-        }
+        pool.check(&source)?;
+        pool.streams.push(source);
+        pool.samples.extend(samples);
         Ok(())
     }
 
@@ -124,35 +102,26 @@ impl Pools {
 
 impl Pool {
     /// Whether a stream is another one than those that are here, and measured as they were.
-    fn check(&self, measured: &Measured) -> Result<(), Failure> {
-        // The same rows; or the same environment to the last note, the load and the second
-        // it began among them: another cut of the same run.
-        let begun = notes::value(&measured.notes, "started_unix").is_some();
-        let same = |(_, checksum, notes): &&(String, u32, Vec<Note>)| {
-            *checksum == measured.checksum
-                || begun && (measured.partial || self.partial) && *notes == measured.notes
-        };
-        if let Some((first_place, ..)) = self.streams.iter().find(same) {
-            return Err(Failure::Twice {
-                place: measured.place.clone(),
-                first_place: first_place.clone(),
-            });
-        }
-        let Some(found) = notes::difference(&self.notes, &measured.notes) else {
+    fn check(&self, source: &Source) -> Result<(), Failure> {
+        twice::refuse(source, self.streams.iter())?;
+        let first = &self.streams[0];
+        let Some(found) = notes::difference(&first.notes, &source.notes) else {
             return Ok(());
         };
         let shown = |value: Option<&str>| shown(value.unwrap_or("not noted").as_bytes());
         Err(Failure::Mismatch {
             key: found.key.to_owned(),
             found: shown(found.second),
-            place: measured.place.clone(),
+            place: source.place.clone(),
             first: shown(found.first),
-            first_place: self.streams[0].0.clone(),
+            first_place: first.place.clone(),
         })
     }
 
     fn name(&self) -> String {
-        let files = self.files.join(", ");
+        let mut files: Vec<&str> = self.streams.iter().map(|source| &*source.file).collect();
+        files.dedup();
+        let files = files.join(", ");
         match &*self.machine.label {
             "" => format!("== {files}\n"),
             label => format!("== {}: {files}\n", printable(label.as_bytes())),
@@ -161,15 +130,18 @@ impl Pool {
 
     fn summarise(&mut self) -> Result<String, Failure> {
         let mut text = Memory(Vec::new());
-        if self.partial {
+        if self.streams.iter().any(|source| source.partial) {
             text.0.extend(PARTIAL.as_bytes());
         }
         let heading = Heading {
-            emulated: stream::is_emulated(&self.notes),
+            emulated: stream::is_emulated(&self.streams[0].notes),
             kernel: &self.machine.kernel,
             arch: &self.machine.arch,
             page_bytes: self.machine.page_bytes.unwrap_or(0),
-            intended: self.intended,
+            intended: self
+                .streams
+                .iter()
+                .fold(0, |sum, source| sum.saturating_add(source.intended)),
         };
         let mut scratch = vec![0; self.samples.len() * SCRATCH_PER_SAMPLE];
         match summary::write(&mut text, &heading, &mut self.samples, &mut scratch) {

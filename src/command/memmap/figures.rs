@@ -105,6 +105,9 @@ impl Vmas {
             let Some(line) = line.map_err(&read)? else {
                 return Ok(found);
             };
+            if line.truncated {
+                return Err(NOT_MAPS.into());
+            }
             let vma = MapsLine::parse(line.bytes).ok_or(NOT_MAPS)?;
             if vma.overlaps(target.start as u64, target.end as u64) {
                 let start = if found.count == 0 {

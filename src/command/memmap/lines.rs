@@ -10,6 +10,7 @@ use crate::sys::Errno;
 use crate::sys::file::read_whole;
 use crate::sys::stdio::{Output, stdout};
 use crate::text::{Full, Text};
+use heapless::Vec;
 
 type Done<'p> = Result<(), Problem<'p>>;
 
@@ -68,7 +69,9 @@ fn steps(subject: &Subject<'_>, measured: &Measured) -> Done<'static> {
     Ok(())
 }
 
-/// A line of maps as the kernel prints it, marked.
+/// A line of maps as the kernel prints it, marked, in one write(2) if its path is no longer
+/// than 4,096 bytes as printed; else in several.
+#[inline(never)]
 fn excerpt<'p>(subject: &Subject<'_>, vma: &[u8]) -> Done<'p> {
     let parts: [&[u8]; 5] = [
         b"memmap:   ",
@@ -77,10 +80,19 @@ fn excerpt<'p>(subject: &Subject<'_>, vma: &[u8]) -> Done<'p> {
         subject.mode.name().as_bytes(),
         b")\n",
     ];
-    let mut parts = parts.iter();
-    let written = parts.try_for_each(|part| stdout().write_all(part));
+    let mut line = Vec::<u8, EXCERPT_BYTES>::new();
+    let fits = parts
+        .iter()
+        .all(|part| line.extend_from_slice(part).is_ok());
+    let written = match fits {
+        true => stdout().write_all(&line),
+        false => parts.iter().try_for_each(|part| stdout().write_all(part)),
+    };
     written.map_err(|errno| Error::Output(errno).into())
 }
+
+/// What is around a path has less than 200 bytes.
+const EXCERPT_BYTES: usize = 4096 + 200;
 
 /// What advice was given, and what came of it: of touching if it was given before, else of
 /// the advice itself and of touching again.
@@ -94,7 +106,7 @@ fn advice(options: &Options, measured: &Measured) -> Done<'static> {
     let (when, from, to, faults) = match &measured.again {
         None => (
             "before-touching",
-            (measured.before.rss_kib, Some(0)),
+            (measured.before.rss_kib, None),
             touched,
             measured.faults(),
         ),
@@ -110,7 +122,10 @@ fn advice(options: &Options, measured: &Measured) -> Done<'static> {
     line.add(" given=").add(when);
     line.add(" vmrss_from=").number(from.0).add("KB");
     line.add(" vmrss_to=").number(to.0).add("KB");
-    amount(&mut line, " anon_huge_from=", from.1);
+    // Before it is there, no target has huge pages to be counted.
+    if measured.again.is_some() {
+        amount(&mut line, " anon_huge_from=", from.1);
+    }
     amount(&mut line, " anon_huge_to=", to.1);
     let touch = if measured.again.is_some() {
         "again"

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::proc::smaps::Usage;
 use crate::sys::process::{Faults, own_faults};
 use crate::sys::promise::Promise;
+use core::ops::Range;
 
 /// What was found.
 pub(super) struct Measured {
@@ -76,8 +77,12 @@ fn rehearse<'p>(subject: &Subject<'p>) -> Result<(), Problem<'p>> {
     own_faults().ok_or(NOT_COUNTED)?;
     let mut small = subject.rehearsal()?;
     let all = small.range().len();
-    small.touch(0..all);
-    Ok(())
+    touch(&mut small, 0..all)
+}
+
+fn touch<'p>(promise: &mut Promise, part: Range<usize>) -> Result<(), Problem<'p>> {
+    let touched = promise.touch(part);
+    touched.map_err(|errno| Problem::Spoilt("give back the stack that calls have used", errno))
 }
 
 /// The window: from before the allocation to after the last touch. The frame of a stack
@@ -99,7 +104,7 @@ fn touched<'p>(
         if part.is_empty() {
             continue;
         }
-        promise.touch(part);
+        touch(&mut promise, part)?;
         let now = own_faults().ok_or(NOT_COUNTED)?;
         *step = now.since(last);
         last = now;
@@ -124,7 +129,7 @@ fn again<'p>(
     for index in 0..STEPS {
         let part = subject.part(index);
         if !part.is_empty() {
-            promise.touch(part);
+            touch(promise, part)?;
         }
     }
     let faults = own_faults().ok_or(NOT_COUNTED)?.since(before);

@@ -16,7 +16,7 @@ mod subject;
 
 use crate::app::Start;
 use crate::cli::Effective;
-use crate::cli::memmap::Options;
+use crate::cli::memmap::{Mode, Options};
 use crate::error::Error;
 use crate::sys::process::proc_is_ours;
 use crate::sys::signal;
@@ -24,7 +24,7 @@ use crate::sys::stdio::stderr;
 use force::Force;
 use measured::measure;
 use path::Path;
-use problem::Problem;
+use problem::{Problem, both};
 use subject::Subject;
 
 /// Runs it.
@@ -32,9 +32,17 @@ use subject::Subject;
 /// # Errors
 /// Anything that goes wrong was said, as [`Error::Said`].
 pub fn run(options: &Options, effective: &Effective, start: &Start<'_>) -> Result<(), Error> {
-    let path = Path::of(options, start.variable);
+    signal::speak_as("memmap");
+    let ended = run_named(options, effective, start);
+    signal::speak_as("cowitness");
+    ended
+}
+
+fn run_named(options: &Options, effective: &Effective, start: &Start<'_>) -> Result<(), Error> {
+    let mode = options.mode.ok_or(Error::Invalid("no --mode was given"))?;
+    let path = Path::of(mode, options, start.variable);
     let attempted = match &path {
-        Ok(path) => attempt(options, effective, start, path),
+        Ok(path) => attempt(mode, options, effective, start, path),
         Err(problem) => Err(*problem),
     };
     attempted.map_err(|problem| {
@@ -44,6 +52,7 @@ pub fn run(options: &Options, effective: &Effective, start: &Start<'_>) -> Resul
 }
 
 fn attempt<'p>(
+    mode: Mode,
     options: &Options,
     effective: &Effective,
     start: &Start<'_>,
@@ -52,17 +61,32 @@ fn attempt<'p>(
     if !proc_is_ours() {
         return Err(Error::NO_PROC.into());
     }
-    signal::report_bus_errors().map_err(Error::kernel("install signal handlers"))?;
-    let subject = Subject::prepare(options, path, start.auxv.page_bytes())?;
-    let force = Force::now(&subject);
+    signal::on_bus_error(UNREADABLE).map_err(Error::kernel("install signal handlers"))?;
+    let subject = Subject::prepare(mode, options, path, start.auxv.page_bytes())?;
+    let shown = show(&subject, options, effective, start);
+    both(shown, subject.finish())
+}
+
+/// Of a page of a mapped file.
+const UNREADABLE: &str = "memmap: error: a page of the file cannot be read: it was cut meanwhile, \
+    its file system is full, or its device has failed (SIGBUS)\n";
+
+/// Measures, and shows what was found.
+fn show<'p>(
+    subject: &Subject<'p>,
+    options: &Options,
+    effective: &Effective,
+    start: &Start<'_>,
+) -> Result<(), Problem<'p>> {
+    let force = Force::now(subject);
     if !options.csv {
-        lines::head(&subject)?;
+        lines::head(subject)?;
     }
-    let measured = measure(&subject, options);
+    let measured = measure(subject, options);
     if options.csv {
-        row::write(&subject, options, effective, &start.auxv, &force, &measured)?;
+        row::write(subject, options, effective, &start.auxv, &force, &measured)?;
     } else if let Ok(measured) = &measured {
-        lines::body(&subject, options, measured)?;
+        lines::body(subject, options, measured)?;
     }
     if !options.common.quiet {
         // A courtesy of standard error.

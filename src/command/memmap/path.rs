@@ -17,13 +17,14 @@ impl Path {
     /// FILE, or where the walk file will be: in `$TMPDIR` if that is set, else in /tmp.
     #[inline(never)]
     pub(super) fn of(
+        mode: Mode,
         options: &Options,
         variable: &dyn Fn(usize) -> Option<&'static CStr>,
     ) -> Result<Self, Problem<'static>> {
         let mut path = Self(Vec::new());
-        match options.mode {
-            Some(Mode::MmapFile) => path.add(options.file.unwrap_or_default().to_bytes())?,
-            Some(Mode::FaultWalk) => {
+        match mode {
+            Mode::MmapFile => path.add(options.file.map_or(&b""[..], CStr::to_bytes))?,
+            Mode::FaultWalk => {
                 let mut set = (0..).map_while(variable);
                 let set = set.find_map(|one| one.to_bytes().strip_prefix(TMPDIR));
                 let folder = set.filter(|folder| !folder.is_empty());
@@ -34,7 +35,7 @@ impl Path {
                 name.signed(own_id().into());
                 path.add(name.add(".bin").read().unwrap_or_default().as_bytes())?;
             }
-            _ => {}
+            Mode::Stack | Mode::Heap | Mode::MmapAnon => {}
         }
         path.add(b"\0")?;
         Ok(path)
@@ -61,11 +62,8 @@ mod tests {
     use super::*;
 
     fn walk(environment: &[&'static CStr]) -> std::string::String {
-        let options = Options {
-            mode: Some(Mode::FaultWalk),
-            ..Options::default()
-        };
-        let path = Path::of(&options, &|index| environment.get(index).copied());
+        let variable = |index: usize| environment.get(index).copied();
+        let path = Path::of(Mode::FaultWalk, &Options::default(), &variable);
         let path = std::string::String::from_utf8_lossy(path.ok().unwrap().bytes()).into_owned();
         path.replace(&std::format!("{}", std::process::id()), "PID")
     }

@@ -3,7 +3,7 @@
 use super::lines::put;
 use crate::emit::stream::StreamError;
 use crate::error::Error;
-use crate::sys::stdio::Output;
+use crate::sys::stdio::{Output, stderr};
 use crate::sys::{Errno, errno};
 use crate::text::Text;
 
@@ -22,12 +22,33 @@ pub(super) enum Problem<'p> {
     Refused(&'static str, Errno),
     /// MiB needed and available.
     NoMemory(u64, u64),
+    /// The walk file is still there.
+    Left(&'p [u8], Errno),
+    /// Something that the counts rely on failed: what, and the errno.
+    Spoilt(&'static str, Errno),
     /// What ends other commands, too.
     Other(Error),
 }
 
 /// What helps against an errno of a file.
-const REMEDIES: [(Errno, &str); 6] = [
+const REMEDIES: [(Errno, &str); 11] = [
+    (
+        Errno::ACCESS,
+        ": may not be opened or made by this user; choose another file, or set TMPDIR",
+    ),
+    (
+        Errno::ROFS,
+        ": a read-only file system; set TMPDIR to another folder",
+    ),
+    (
+        Errno::MFILE,
+        ": too many open files; close some, or raise ulimit -n",
+    ),
+    (Errno::NFILE, ": the machine has too many open files"),
+    (
+        Errno::NOMEM,
+        ": the kernel does not map so much; see ulimit -v, or take a smaller file",
+    ),
     (
         Errno::NOSPC,
         ": no room there; lower --mb, or set TMPDIR to another folder",
@@ -64,6 +85,11 @@ impl Problem<'_> {
                 rest.add(remedy.map_or("", |(_, remedy)| remedy));
                 file
             }
+            Self::Left(file, errno) => {
+                rest.add(": ").add(errno::name_or_unknown(errno));
+                rest.add(": the walk file cannot be removed; remove it");
+                file
+            }
             _ => {
                 self.describe(&mut rest);
                 b""
@@ -80,12 +106,16 @@ impl Problem<'_> {
             Self::Advice(name, errno) => {
                 line.add("cannot advise ").add(name).add(": ");
                 line.add(errno::name_or_unknown(errno));
-                line.add(": this kernel, or this kind of memory, does not take it");
+                line.add(match errno {
+                    Errno::PERM => ": denied here (seccomp)",
+                    Errno::NOMEM => ": no memory; lower --mb",
+                    _ => ": this kernel, or this kind of memory, does not take it",
+                });
             }
             Self::NoMemory(needed, available) => {
                 line.add("not enough memory: ").number(needed);
                 line.add(" MiB are needed, ").number(available);
-                line.add(" MiB are available; lower --mb");
+                line.add(" MiB are available; lower --mb, or take a smaller file");
             }
             Self::Stack(mib, limit) => {
                 line.add("the stack cannot grow by ").number(mib as u64);
@@ -100,10 +130,18 @@ impl Problem<'_> {
             Self::Refused(doing, errno) => {
                 line.add("cannot ").add(doing).add(": ");
                 line.add(errno::name_or_unknown(errno));
-                line.add(": see ulimit -v, ulimit -d and vm.overcommit_memory, or lower --mb");
+                line.add(match errno {
+                    Errno::PERM | Errno::ACCESS | Errno::NOSYS => ": denied here (seccomp)",
+                    _ => ": see ulimit -v, ulimit -d and vm.overcommit_memory, or lower --mb",
+                });
+            }
+            Self::Spoilt(doing, errno) => {
+                line.add("cannot ").add(doing).add(": ");
+                line.add(errno::name_or_unknown(errno));
+                line.add(": denied here (seccomp), or memory is locked; the count would be wrong");
             }
             Self::Other(error) => error.describe(line),
-            Self::File(..) | Self::Kernel(..) => {}
+            Self::File(..) | Self::Kernel(..) | Self::Left(..) => {}
         }
     }
 
@@ -113,10 +151,23 @@ impl Problem<'_> {
             Self::Kernel(_, errno)
             | Self::Advice(_, errno)
             | Self::Refused(_, errno)
+            | Self::Left(_, errno)
+            | Self::Spoilt(_, errno)
             | Self::Other(Error::Kernel(_, errno) | Error::Output(errno)) => Some(errno),
             _ => None,
         }
     }
+}
+
+/// The first of two that went wrong; the other is said at once.
+pub(super) fn both<'p>(
+    first: Result<(), Problem<'p>>,
+    second: Result<(), Problem<'p>>,
+) -> Result<(), Problem<'p>> {
+    if let (Err(_), Err(problem)) = (&first, &second) {
+        problem.say(stderr());
+    }
+    first.and(second)
 }
 
 impl From<Error> for Problem<'_> {

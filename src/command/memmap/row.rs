@@ -7,13 +7,14 @@ use super::measured::Measured;
 use super::problem::Problem;
 use super::subject::Subject;
 use crate::cli::Effective;
-use crate::cli::memmap::Options;
+use crate::cli::memmap::{Mode, Options};
 use crate::emit::memmap_row::MemmapRow;
 use crate::emit::record::Status;
 use crate::emit::stream::Preamble;
 use crate::sys::auxv::Auxv;
 use crate::sys::stdio::stdout;
 use crate::sys::{Clock, cpu, errno};
+use crate::text::Text;
 
 /// Writes the stream; also if nothing was measured.
 #[inline(never)]
@@ -37,13 +38,32 @@ pub(super) fn write<'p>(
     let mut preamble = Preamble::begin(stdout())?;
     env::write(&mut preamble, &context)?;
     let mut rows = preamble.header::<MemmapRow<'_>>(1)?;
-    let mut row = row(subject, options, &kernel, force);
+    let file = given(subject);
+    let mut row = row(subject, options, &kernel, force, &file);
     match measured {
         Ok(measured) => fill(&mut row, measured),
         Err(problem) => row.status = failed(problem),
     }
     rows.row(&row)?;
     Ok(rows.end()?)
+}
+
+/// Bytes of a path that a row has room for; its other columns have less than 700.
+const FILE_BYTES: usize = 256;
+
+/// FILE, as it is shown; of a long one the end.
+fn given(subject: &Subject<'_>) -> Text {
+    let mut shown = Text::new();
+    if subject.mode == Mode::MmapFile {
+        let path = subject.path.bytes();
+        let cut = path.len().saturating_sub(FILE_BYTES);
+        shown.add(if cut > 0 { "..." } else { "" });
+        for part in path[cut..].utf8_chunks() {
+            shown.add_printable(part.valid());
+            shown.add(if part.invalid().is_empty() { "" } else { "?" });
+        }
+    }
+    shown
 }
 
 fn failed(problem: &Problem<'_>) -> Status<'static> {
@@ -60,6 +80,7 @@ fn row<'r>(
     options: &Options,
     kernel: &'r Kernel,
     force: &'r Force,
+    file: &'r Text,
 ) -> MemmapRow<'r> {
     MemmapRow {
         label: options.common.label,
@@ -77,7 +98,7 @@ fn row<'r>(
         rss_after_kib: None,
         anon_huge_kib: None,
         advised_rss_kib: None,
-        thp: force.thp.read().unwrap_or_default(),
+        thp: force.thp(),
         fault_around_bytes: force.fault_around_bytes.ok(),
         write_bytes: force.write_bytes,
         status: Status::Ok,
@@ -96,6 +117,8 @@ fn row<'r>(
         committed_before_kib: None,
         committed_after_kib: None,
         commit_limit_kib: None,
+        brk: if options.brk { "yes" } else { "no" },
+        file: file.read().unwrap_or_default(),
     }
 }
 

@@ -3,13 +3,14 @@
 
 use super::super::room::available_bytes;
 use super::path::Path;
-use super::problem::Problem;
+use super::problem::{Problem, both};
 use crate::cli::memmap::{Mode, Options};
 use crate::error::Error;
 use crate::sys::doomed::Doomed;
-use crate::sys::file::{open_any, regular_bytes};
+use crate::sys::file::{open_any, read_next, regular_bytes, unpaid_bytes};
 use crate::sys::promise::{Promise, STACK_MIB_MAX, can_grow};
 use crate::sys::{Errno, Region};
+use core::ffi::CStr;
 use core::ops::Range;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{Resource, getrlimit};
@@ -43,11 +44,11 @@ impl<'p> Subject<'p> {
     /// Looks that there is room, opens or writes the file.
     #[inline(never)]
     pub(super) fn prepare(
+        mode: Mode,
         options: &Options,
         path: &'p Path,
         page_bytes: usize,
     ) -> Result<Self, Problem<'p>> {
-        let mode = options.mode.unwrap_or_default();
         let asked = (options.mb as usize) << 20;
         let refused = |errno| Problem::Kernel(path.bytes(), errno);
         let (bytes, file) = match mode {
@@ -71,13 +72,26 @@ impl<'p> Subject<'p> {
         Ok(subject)
     }
 
-    fn check_room(&self) -> Result<(), Problem<'p>> {
-        if matches!(self.mode, Mode::MmapFile | Mode::FaultWalk) {
-            return Ok(());
+    /// Removes the walk file, if there is one.
+    pub(super) fn finish(self) -> Result<(), Problem<'p>> {
+        match self.file {
+            File::Made(file) => removed(file, self.path),
+            File::None | File::Given(_) => Ok(()),
         }
-        let available = available_bytes()?;
+    }
+
+    fn check_room(&self) -> Result<(), Problem<'p>> {
         // A page table of one page maps page_bytes / 8 pages.
-        let needed = (self.bytes + 8 * self.pages() + STACK_MARGIN_BYTES) as u64;
+        let tables = 8 * self.pages() as u64;
+        let needed = match &self.file {
+            File::None => (self.bytes + STACK_MARGIN_BYTES) as u64 + tables,
+            File::Given(file) => {
+                let unpaid = unpaid_bytes(file.as_fd());
+                unpaid.map_err(|errno| Problem::Kernel(self.path.bytes(), errno))? + tables
+            }
+            File::Made(_) => tables,
+        };
+        let available = available_bytes()?;
         if needed > available {
             return Err(Problem::NoMemory(needed.div_ceil(1 << 20), available >> 20));
         }
@@ -93,7 +107,11 @@ impl<'p> Subject<'p> {
                     limit.map(|bytes| bytes >> 10),
                 ))
             }
-            Err(errno) => Err(Error::Kernel("fork", errno).into()),
+            Err(errno) => Err(Error::Kernel(
+                "try in a child how far the stack grows (fork, getrusage)",
+                errno,
+            )
+            .into()),
         }
     }
 
@@ -116,11 +134,19 @@ impl<'p> Subject<'p> {
         self.promised(self.allocated_bytes())
     }
 
-    /// The same as far as code is concerned, one page of it; a stack has its own code.
+    /// The same as far as code is concerned, one page of it; a stack has its own code. Instead
+    /// of the file it is this program's, which is in memory anyway: of a cold file the first
+    /// fault, and what the kernel reads ahead with it, belong to the measurement.
     pub(super) fn rehearsal(&self) -> Result<Promise, Problem<'p>> {
+        const OWN: &CStr = c"/proc/self/exe";
+        let refused = |errno| Problem::Kernel(OWN.to_bytes(), errno);
         match self.mode {
-            Mode::Stack => self.mapped(self.page_bytes),
-            _ => self.promised(self.page_bytes.min(self.bytes)),
+            Mode::Stack | Mode::MmapAnon => self.mapped(self.page_bytes),
+            Mode::Heap => self.promised(self.page_bytes),
+            Mode::MmapFile | Mode::FaultWalk => {
+                let own = open_any(OWN).map_err(refused)?;
+                Promise::file(own.as_fd(), self.page_bytes, self.page_bytes).map_err(refused)
+            }
         }
     }
 
@@ -174,21 +200,41 @@ fn file_bytes<'p>(file: &OwnedFd, path: &'p Path) -> Result<usize, Problem<'p>> 
     let bytes = regular_bytes(file.as_fd());
     match bytes.map_err(|errno| Problem::Kernel(path.bytes(), errno))? {
         None => Err(Problem::File(path.bytes(), "not a regular file")),
+        // A file of /proc says so and yet can be read.
+        Some(0) if has_no_size(file) => Err(Problem::File(
+            path.bytes(),
+            "a file without a size, of a kernel's file system; it cannot be mapped",
+        )),
         Some(0) => Err(Problem::File(path.bytes(), "file is empty")),
         Some(bytes) => Ok(bytes as usize),
     }
 }
 
+/// Whether a file that says it has no bytes has some. read(2).
+fn has_no_size(file: &OwnedFd) -> bool {
+    read_next(file.as_fd(), &mut [0]).is_ok_and(|taken| taken > 0)
+}
+
 /// The walk file, with bytes that no file system can leave out.
 fn written(path: &Path, bytes: usize) -> Result<Doomed, Problem<'_>> {
-    let refused = |errno| Problem::Kernel(path.bytes(), errno);
     let mut chunk =
         Region::new(CHUNK_BYTES).map_err(Error::kernel("map memory for a chunk of the file"))?;
+    let refused = |errno| Problem::Kernel(path.bytes(), errno);
     let mut file = Doomed::create(path.as_c_str()).map_err(refused)?;
-    for start in (0..bytes).step_by(CHUNK_BYTES) {
+    let filled = (0..bytes).step_by(CHUNK_BYTES).try_for_each(|start| {
         let words = chunk.words_mut().iter_mut().zip(start as u64..);
         words.for_each(|(word, number)| *word = number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        file.append(chunk.bytes_mut()).map_err(refused)?;
+        file.append(chunk.bytes_mut())
+    });
+    if let Err(errno) = filled {
+        both(Err(refused(errno)), removed(file, path))?;
+        return Err(refused(errno));
     }
     Ok(file)
+}
+
+/// Removes the walk file.
+fn removed<'p>(file: Doomed, path: &'p Path) -> Result<(), Problem<'p>> {
+    file.remove()
+        .map_err(|errno| Problem::Left(path.bytes(), errno))
 }

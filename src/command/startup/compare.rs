@@ -19,7 +19,7 @@ pub(super) fn write(run: &Run<'_>, head: Preamble<Output>, times: &mut Times) ->
     for metric in Metric::ALL {
         let row = row(run, metric, times);
         rows.row(&row)?;
-        say(&row, &mut words);
+        say(&row, run.options.rounds, &mut words);
     }
     rows.end()?;
     if !run.options.common.quiet {
@@ -30,7 +30,7 @@ pub(super) fn write(run: &Run<'_>, head: Preamble<Output>, times: &mut Times) ->
     Ok(())
 }
 
-/// The number of an arm: they stand as given, the null arm last.
+/// The number of an arm: they stand as given, then each once more.
 fn place(run: &Run<'_>, name: &str) -> usize {
     let mut names = run.subjects.iter().map(|subject| subject.name.read());
     // `parse` has seen both.
@@ -86,8 +86,8 @@ fn begin(run: &Run<'_>, words: &mut Text) {
     words.add("; times in us\n");
 }
 
-/// One line: `  exec   a 412.310  b 407.420  a - b 4.812 [4.102, 5.523] in 200 pairs, …`.
-fn say(row: &StartupAbRow<'_>, words: &mut Text) {
+/// One line: `  exec   a 412.310  b 407.420  a - b 4.812 [4.102, 5.523] in 200 of 200 pairs, …`.
+fn say(row: &StartupAbRow<'_>, rounds: u64, words: &mut Text) {
     let median = |words: &mut Text, name, ns: Option<u64>| {
         words.add(name);
         micros(words, ns.map(u64::cast_signed));
@@ -97,7 +97,13 @@ fn say(row: &StartupAbRow<'_>, words: &mut Text) {
     median(words, "  b ", row.b_median_ns);
     words.add("  a - b ");
     between(words, row.difference_ns, row.low_ns, row.high_ns);
-    words.add(" in ").number(row.pairs).add(" pairs, a - null ");
+    // A pair is lost with either of its execs; their rows say why.
+    words
+        .add(" in ")
+        .number(row.pairs)
+        .add(" of ")
+        .number(rounds);
+    words.add(" pairs, a - null ");
     between(
         words,
         row.null_difference_ns,

@@ -3,6 +3,7 @@
 
 mod compare;
 mod fit;
+mod handler;
 mod order;
 mod registered;
 mod subject;
@@ -17,16 +18,17 @@ use crate::emit::record::Status;
 use crate::emit::startup_row::StartupRow;
 use crate::emit::stream::{Preamble, Rows};
 use crate::error::Error;
+use crate::fixture::copied;
 use crate::sys::auxv::Auxv;
 use crate::sys::process::Ending;
 use crate::sys::spawn::{self, Execed};
 use crate::sys::stdio::{Output, stdout};
-use crate::sys::{Clock, Errno, cpu, errno, system};
+use crate::sys::{Clock, Errno, cpu, errno, signal, system};
 use crate::text::{Full, Text};
 use core::ffi::CStr;
 use order::Order;
 use rustix::fd::OwnedFd;
-use subject::{Subject, Subjects};
+use subject::{NATIVE, Subject, Subjects};
 use times::Times;
 
 /// A word of argv by its number.
@@ -34,6 +36,9 @@ type Argument<'a> = &'a dyn Fn(usize) -> Option<&'static CStr>;
 
 /// The program ended with another status than 0, or by a signal.
 const FAILED: Status<'_> = Status::Skipped("command-failed");
+/// The loader of this program could not load it, and ended with [`LOADER_FAILED`].
+const NOT_LOADED: Status<'_> = Status::Skipped("not-loaded");
+const LOADER_FAILED: i64 = copied::CANNOT_LOAD as i64;
 /// It did not end in time and was killed, or it did so before and was not started again.
 const TIMED_OUT: Status<'_> = Status::Skipped("timeout");
 
@@ -48,6 +53,7 @@ pub fn run(
     auxv: &Auxv,
 ) -> Result<(), Error> {
     let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
+    signal::stop_on_leaving().map_err(Error::kernel("handle SIGHUP"))?;
     let pinned = pin(options.pin)?;
     let kernel = Kernel::read();
     let mut run = Run {
@@ -58,7 +64,13 @@ pub fn run(
         subjects: subject::all(options, argument)?,
         is_valid: true,
     };
+    if options.cold {
+        drop_caches()?;
+    }
     run.warm_up()?;
+    if options.cold {
+        run.prove_cold(auxv.page_bytes())?;
+    }
     let context = Context {
         command: "startup",
         effective,
@@ -77,6 +89,7 @@ pub fn run(
     let mut times = Times::new(run.subjects.len(), options.rounds as usize)
         .map_err(Error::kernel("map memory for the times"))?;
     run.every_round(head()?, &mut times)?;
+    run.subjects.iter().try_for_each(Subject::check_unchanged)?;
     match options.arms.first().map(|arm| arm.side) {
         Some(Side::A | Side::B) => compare::write(&run, head()?, &mut times)?,
         _ => fit::write(&run, head()?, &mut times)?,
@@ -98,18 +111,37 @@ struct Run<'r> {
 impl Run<'_> {
     /// Starts each arm before anything is written; one that cannot be started ends the run.
     fn warm_up(&mut self) -> Result<(), Error> {
-        if self.options.cold {
-            drop_caches()?;
-        }
         for _ in 0..self.options.warmup {
             for index in 0..self.subjects.len() {
-                let path = self.subjects[index].path;
-                if let Some(Err(errno)) = self.exec(index) {
-                    return Err(Error::CannotRun(path.to_bytes(), errno));
+                let mut execed = self.exec(index)?;
+                let subject = &mut self.subjects[index];
+                if let Some(Err(Errno::NOENT)) = execed
+                    && subject.program.name_memory()
+                {
+                    execed = self.exec(index)?;
+                }
+                if let Some(Err(errno)) = execed {
+                    return Err(self.subjects[index].cannot_run(errno));
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether dropping the cache leaves nothing of the programs' files in memory.
+    fn prove_cold(&self, page_bytes: usize) -> Result<(), Error> {
+        /// Between two drops another process may read one of them.
+        const TRIES: usize = 3;
+        let mut held = Ok(());
+        for _ in 0..TRIES {
+            drop_caches()?;
+            let mut subjects = self.subjects.iter();
+            held = subjects.try_for_each(|subject| subject.check_uncached(page_bytes));
+            if held.is_ok() {
+                break;
+            }
+        }
+        held
     }
 
     fn every_round(&mut self, head: Preamble<Output>, times: &mut Times) -> Result<(), Error> {
@@ -126,7 +158,7 @@ impl Run<'_> {
                 if self.options.cold {
                     drop_caches()?;
                 }
-                let _ = done.push((index, self.exec(index)));
+                let _ = done.push((index, self.exec(index)?));
             }
             for (position, (index, execed)) in done.into_iter().enumerate() {
                 let place = (round, position as u64 + 1);
@@ -139,15 +171,21 @@ impl Run<'_> {
     }
 
     /// Starts an arm; `None` if it is not started any more.
-    fn exec(&mut self, index: usize) -> Option<Result<Execed, Errno>> {
+    ///
+    /// # Errors
+    /// It did not end and cannot be killed: what runs beside it is not measured alone.
+    fn exec(&mut self, index: usize) -> Result<Option<Result<Execed, Errno>>, Error> {
         let subject = &mut self.subjects[index];
         if subject.is_stuck {
-            return None;
+            return Ok(None);
         }
         let patience_ns = self.options.timeout_s * 1_000_000_000;
         let execed = spawn::exec(&mut subject.program, &self.null, self.clock, patience_ns);
         subject.is_stuck = execed.is_ok_and(|execed| execed.end.is_none());
-        Some(execed)
+        match execed.ok().and_then(|execed| execed.survivor) {
+            Some((pid, errno)) => Err(Error::Survives(subject.path.to_bytes(), pid, errno)),
+            None => Ok(Some(execed)),
+        }
     }
 
     fn write(
@@ -164,7 +202,7 @@ impl Run<'_> {
         row.status = match execed {
             None => TIMED_OUT,
             Some(Err(errno)) => Status::Errno(errno::name_or_unknown(errno)),
-            Some(Ok(execed)) => self.fill(&mut row, &execed),
+            Some(Ok(execed)) => self.fill(&mut row, subject, &execed),
         };
         if let (Status::Ok, Some(exec_ns), Some(total_ns)) = (row.status, row.exec_ns, row.total_ns)
         {
@@ -196,7 +234,12 @@ impl Run<'_> {
         })
     }
 
-    fn fill(&self, row: &mut StartupRow<'_>, execed: &Execed) -> Status<'static> {
+    fn fill(
+        &self,
+        row: &mut StartupRow<'_>,
+        subject: &Subject,
+        execed: &Execed,
+    ) -> Status<'static> {
         row.exec_ns = Some(execed.exec_ns);
         let Some(end) = &execed.end else {
             return TIMED_OUT;
@@ -212,6 +255,8 @@ impl Run<'_> {
         row.nivcsw = Some(end.involuntary_switches);
         match exit_status {
             0 => Status::Ok,
+            // Also a program may end with it; nobody can tell.
+            LOADER_FAILED if subject.dispatch == NATIVE => NOT_LOADED,
             _ if self.options.allow_failure => Status::Ok,
             _ => FAILED,
         }
@@ -233,7 +278,5 @@ impl Run<'_> {
 }
 
 fn drop_caches() -> Result<(), Error> {
-    system::drop_caches().map_err(|_| {
-        Error::Invalid("--cold cannot write /proc/sys/vm/drop_caches: it takes root of the machine")
-    })
+    system::drop_caches().map_err(Error::CannotDropCaches)
 }

@@ -7,7 +7,7 @@ use crate::sys::{Errno, errno};
 use crate::text::Text;
 use core::ffi::CStr;
 
-const FOLDER: &CStr = c"/proc/sys/fs/binfmt_misc";
+pub(super) const FOLDER: &CStr = c"/proc/sys/fs/binfmt_misc";
 
 /// Names beyond these many bytes are only counted.
 const NAMES_BYTES: usize = 700;
@@ -44,7 +44,8 @@ pub(super) fn note<S: Sink>(preamble: &mut Preamble<S>) -> Result<(), StreamErro
     )
 }
 
-fn each_entry(take: &mut dyn FnMut(&[u8])) -> Result<(), Errno> {
+/// The names of the entries.
+pub(super) fn each_entry(take: &mut dyn FnMut(&[u8])) -> Result<(), Errno> {
     each_name(open(FOLDER)?, &mut |name| match name {
         b"." | b".." | b"register" | b"status" => {}
         name => take(name),

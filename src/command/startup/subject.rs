@@ -1,12 +1,14 @@
 //! What is started: the arms, out of argv.
 
-use super::Argument;
+use super::{Argument, handler};
 use crate::cli::startup::{ARMS_MAX, Arm, Options, Side, Via};
 use crate::emit::Sink;
 use crate::emit::stream::{Preamble, StreamError};
 use crate::error::Error;
 use crate::fixture::copied;
-use crate::sys::file::{open_any, read_at, regular_bytes};
+use crate::fixture::elf::{Elf, HEAD_BYTES};
+use crate::sys::file::{Identity, identity, open_any, read_at, regular_bytes};
+use crate::sys::resident::resident_pages;
 use crate::sys::spawn::{self, Program, Source};
 use crate::sys::{Errno, Region};
 use crate::text::Text;
@@ -14,12 +16,16 @@ use core::ffi::CStr;
 use heapless::Vec;
 use rustix::fd::{AsFd, OwnedFd};
 
+/// Run by this program's own loader.
+pub(super) const NATIVE: &str = "native";
+const MEMFD: &str = "memfd";
+
 /// The arms in the order of the first round, before it is shuffled.
 pub(super) type Subjects = Vec<Subject, ARMS_MAX>;
 
 /// An arm that can be started.
 pub(super) struct Subject {
-    /// `a`, `b`, `null`, `n=N`, `static`.
+    /// `a`, `b`, `null`, `null-b`, `n=N`, `static`.
     pub(super) name: Text,
     /// How its program is reached.
     pub(super) dispatch: &'static str,
@@ -28,19 +34,25 @@ pub(super) struct Subject {
     /// As given, for messages.
     pub(super) path: &'static CStr,
     pub(super) program: Program,
+    /// Which file that is.
+    identity: Identity,
+    via: Via,
     /// It did not end in time, and is not started again.
     pub(super) is_stuck: bool,
 }
 
-/// The arms that were asked for; with `ab` the null arm comes last.
+/// The arms that were asked for; with `ab` each of them once more, last. A program that is
+/// run more often than another is faster for that, so both are run equally often.
 pub(super) fn all(options: &Options, argument: Argument<'_>) -> Result<Subjects, Error> {
     let mut subjects = Subjects::new();
     for arm in &options.arms {
         // As many as there is room for: the parser counted them.
         let _ = subjects.push(Subject::new(arm, options, argument, None)?);
     }
-    if let Some(a) = options.arms.iter().find(|arm| arm.side == Side::A) {
-        let _ = subjects.push(Subject::new(a, options, argument, Some("null"))?);
+    for (side, name) in [(Side::A, "null"), (Side::B, "null-b")] {
+        if let Some(arm) = options.arms.iter().find(|arm| arm.side == side) {
+            let _ = subjects.push(Subject::new(arm, options, argument, Some(name))?);
+        }
     }
     Ok(subjects)
 }
@@ -112,6 +124,13 @@ impl Subject {
             Side::Objects(_) | Side::Static => Via::Execve,
         };
         let words = &mut (arm.first..arm.end).map(|index| word(arm, index, argument));
+        let identity = identity(path).map_err(refused)?;
+        if via != Via::Execve {
+            check_copied(path, via)?;
+        }
+        if arm.side == Side::Static {
+            check_static(path)?;
+        }
         let (dispatch, source) = reach(path, via).map_err(refused)?;
         let own = copied::own_words(spawn::HANDED);
         let first = match via {
@@ -129,8 +148,90 @@ impl Subject {
             },
             path,
             program,
+            identity,
+            via,
             is_stuck: false,
         })
+    }
+}
+
+/// Whether a program that is to be copied can be read, and is what can be copied.
+fn check_copied(path: &'static CStr, via: Via) -> Result<(), Error> {
+    let name = path.to_str().unwrap_or("?");
+    let (file, _) = open_regular(path)
+        .map_err(|errno| Error::Subject(name, "copy (it must be a file, and readable)", errno))?;
+    let mut head = [0; 2];
+    read_at(file.as_fd(), &mut head, 0)
+        .map_err(|errno| Error::Subject(name, "read the program", errno))?;
+    match via {
+        Via::Memfd if head == *b"#!" => Err(Error::Unsuited(
+            name,
+            "it is a script, whose interpreter could not open a file in memory: name the \
+             interpreter",
+        )),
+        Via::Native => elf(path).map(|_| ()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the control needs no dynamic loader: whether it names none (PT_INTERP, elf(5)).
+fn check_static(path: &'static CStr) -> Result<(), Error> {
+    match elf(path)?.interpreter {
+        None => Ok(()),
+        Some(_) => Err(Error::Unsuited(
+            path.to_str().unwrap_or("?"),
+            "static= takes the control, and it names a dynamic loader (PT_INTERP): link it \
+             with -static",
+        )),
+    }
+}
+
+fn elf(path: &'static CStr) -> Result<Elf, Error> {
+    let name = path.to_str().unwrap_or("?");
+    let mut head = [0; HEAD_BYTES];
+    let len = open_regular(path)
+        .and_then(|(file, _)| read_at(file.as_fd(), &mut head, 0))
+        .map_err(|errno| Error::Subject(name, "read the program", errno))?;
+    Elf::parse(&head[..len]).map_err(|error| Error::Unsuited(name, error.words()))
+}
+
+impl Subject {
+    /// What is to be said if the kernel refuses it.
+    pub(super) fn cannot_run(&self, errno: Errno) -> Error {
+        match self.via {
+            Via::Memfd => Error::CannotRunFromMemory(self.path.to_bytes(), errno),
+            Via::Execve | Via::Native => Error::CannotRun(self.path.to_bytes(), errno),
+        }
+    }
+
+    /// Whether nothing of its file is in the page cache.
+    pub(super) fn check_uncached(&self, page_bytes: usize) -> Result<(), Error> {
+        let name = self.path.to_str().unwrap_or("?");
+        let asked = open_regular(self.path).and_then(|(file, bytes)| {
+            let held = resident_pages(file.as_fd(), bytes, page_bytes)?;
+            Ok((held, bytes.div_ceil(page_bytes as u64)))
+        });
+        match asked {
+            Ok((0, _)) => Ok(()),
+            Ok((held, of)) => Err(Error::StaysCached(self.path.to_bytes(), held, of)),
+            Err(errno) => Err(Error::Subject(name, "tell what is in memory of", errno)),
+        }
+    }
+
+    /// Whether its file, and what takes it, are still what they were at the start.
+    pub(super) fn check_unchanged(&self) -> Result<(), Error> {
+        let changed = |what| Error::Changed(self.path.to_bytes(), what);
+        if identity(self.path) != Ok(self.identity) {
+            return Err(changed(
+                "was replaced or written to during the run: no result is made of two programs; \
+                 give a copy that nobody touches",
+            ));
+        }
+        let is_same = self.via != Via::Execve || handler::of(self.path) == Ok(self.dispatch);
+        is_same.then_some(()).ok_or(changed(
+            "is taken by another handler than at the start: the entries of binfmt_misc were \
+             changed during the run; leave them alone",
+        ))
     }
 }
 
@@ -149,35 +250,13 @@ fn title(side: Side, name: Option<&str>) -> Text {
 /// What rows say of a way, and what the kernel is handed.
 fn reach(path: &CStr, via: Via) -> Result<(&'static str, Source), Errno> {
     Ok(match via {
-        Via::Execve => (dispatch(path)?, Source::Path),
+        Via::Execve => (handler::of(path)?, Source::Path),
         Via::Memfd => {
             let (bytes, len) = contents(path)?;
-            ("memfd", Source::Memory(bytes, len))
+            (MEMFD, Source::Memory(bytes, len))
         }
-        Via::Native => ("native", Source::Loader(open_regular(path)?.0)),
+        Via::Native => (NATIVE, Source::Loader(open_regular(path)?.0)),
     })
-}
-
-/// `direct`, or `registered` for a file that no handler but binfmt_misc takes: neither a
-/// program of this CPU (or of its 32-bit sibling) nor a script.
-///
-/// Sources: elf(5); e_machine from include/uapi/linux/elf-em.h; fs/binfmt_script.c.
-fn dispatch(path: &CStr) -> Result<&'static str, Errno> {
-    const MACHINES: [u8; 2] = if cfg!(target_arch = "x86_64") {
-        [62, 3]
-    } else {
-        [183, 40]
-    };
-    let mut head = [0; 20];
-    match open_regular(path) {
-        Ok((file, _)) => read_at(file.as_fd(), &mut head, 0)?,
-        // What may be run and not be read: the exec tells.
-        Err(Errno::ACCESS) => return Ok("direct"),
-        Err(errno) => return Err(errno),
-    };
-    let is_ours = head.starts_with(b"\x7fELF") && MACHINES.contains(&head[18]) && head[19] == 0;
-    let is_direct = is_ours || head.starts_with(b"#!");
-    Ok(if is_direct { "direct" } else { "registered" })
 }
 
 /// The file and its bytes; for what is none, what the exec would say.

@@ -6,7 +6,6 @@ use core::arch::{asm, global_asm};
 pub(in crate::sys) mod nr {
     pub(in crate::sys) const DUP3: usize = 24;
     pub(in crate::sys) const IOCTL: usize = 29;
-    pub(in crate::sys) const UNLINKAT: usize = 35;
     pub(in crate::sys) const OPENAT: usize = 56;
     pub(in crate::sys) const LSEEK: usize = 62;
     pub(in crate::sys) const READ: usize = 63;
@@ -35,6 +34,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const SWAPOFF: usize = 225;
     pub(in crate::sys) const MPROTECT: usize = 226;
     pub(in crate::sys) const MLOCK: usize = 228;
+    pub(in crate::sys) const MINCORE: usize = 232;
     pub(in crate::sys) const MADVISE: usize = 233;
     pub(in crate::sys) const WAIT4: usize = 260;
     pub(in crate::sys) const PROCESS_VM_READV: usize = 270;
@@ -74,6 +74,32 @@ pub(in crate::sys) unsafe fn syscall6(
             in("x4") e,
             in("x5") f,
             options(nostack),
+        );
+    }
+    result
+}
+
+/// madvise(2) MADV_DONTNEED for the `bytes` below the page that the stack pointer is in.
+///
+/// # Safety
+/// Nothing but the stack lies there; `page_bytes` is a page's size, `bytes` a multiple of it.
+#[inline(always)]
+pub(in crate::sys) unsafe fn discard_below_stack(bytes: usize, page_bytes: usize) -> isize {
+    const MADV_DONTNEED: usize = 4;
+    let result: isize;
+    // SAFETY: SYSCALL; without `nostack` nothing of the caller's lies below the stack
+    // pointer, so no frame loses anything.
+    unsafe {
+        asm!(
+            "mov {at}, sp",      // `and` does not take sp
+            "and x0, x0, {at}",  // the start of the page that the stack pointer is in
+            "sub x0, x0, x1",    // from so far below
+            "svc 0",             // madvise
+            at = out(reg) _,
+            in("x8") nr::MADVISE,
+            inlateout("x0") !(page_bytes - 1) => result,
+            in("x1") bytes,
+            in("x2") MADV_DONTNEED,
         );
     }
     result

@@ -2,6 +2,8 @@
 //!
 //! - `syscall6(number, a, b, c, d, e, f) -> isize`: one system call, result as in
 //!   `rax`/`x0`. Calls with fewer arguments pass zeros, which the kernel ignores.
+//! - `discard_below_stack(bytes, page_bytes) -> isize`: gives back what lies below the page of
+//!   the stack pointer, as one system call.
 //! - `clone_and_call(flags, pidfd, calls, failed) -> isize`: one clone, whose child does the
 //!   system calls of a table, number and five arguments each, one after the other until one
 //!   fails; it leaves the negative errno in `failed` and exits with status 127. It uses no

@@ -15,6 +15,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const IOCTL: usize = 16;
     pub(in crate::sys) const PREAD64: usize = 17;
     pub(in crate::sys) const MREMAP: usize = 25;
+    pub(in crate::sys) const MINCORE: usize = 27;
     pub(in crate::sys) const MADVISE: usize = 28;
     pub(in crate::sys) const CLONE: usize = 56;
     pub(in crate::sys) const EXECVE: usize = 59;
@@ -33,7 +34,6 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const CLOCK_GETTIME: usize = 228;
     pub(in crate::sys) const EXIT_GROUP: usize = 231;
     pub(in crate::sys) const OPENAT: usize = 257;
-    pub(in crate::sys) const UNLINKAT: usize = 263;
     pub(in crate::sys) const UNSHARE: usize = 272;
     pub(in crate::sys) const DUP3: usize = 292;
     pub(in crate::sys) const GETCPU: usize = 309;
@@ -76,6 +76,32 @@ pub(in crate::sys) unsafe fn syscall6(
             lateout("rcx") _,
             lateout("r11") _,
             options(nostack),
+        );
+    }
+    result
+}
+
+/// madvise(2) MADV_DONTNEED for the `bytes` below the page that the stack pointer is in.
+///
+/// # Safety
+/// Nothing but the stack lies there; `page_bytes` is a page's size, `bytes` a multiple of it.
+#[inline(always)]
+pub(in crate::sys) unsafe fn discard_below_stack(bytes: usize, page_bytes: usize) -> isize {
+    const MADV_DONTNEED: usize = 4;
+    let result: isize;
+    // SAFETY: SYSCALL; without `nostack` nothing of the caller's lies below the stack
+    // pointer, so no frame loses anything.
+    unsafe {
+        asm!(
+            "and rdi, rsp", // the start of the page that the stack pointer is in
+            "sub rdi, rsi", // from so far below
+            "syscall",      // madvise; clobbers rcx and r11
+            inlateout("rax") nr::MADVISE => result,
+            inlateout("rdi") !(page_bytes - 1) => _,
+            in("rsi") bytes,
+            in("rdx") MADV_DONTNEED,
+            lateout("rcx") _,
+            lateout("r11") _,
         );
     }
     result

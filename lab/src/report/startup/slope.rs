@@ -14,6 +14,9 @@ const PLACES_LEAST: usize = 4;
 /// The arm that loads no object.
 const CONTROL: &str = "static";
 
+/// What a line has to explain of the variance before it is spoken of.
+const R2_LEAST: f64 = 0.9;
+
 /// One slope for each thing that is timed.
 pub struct Slope {
     pub plot: Option<Plot>,
@@ -23,6 +26,8 @@ pub struct Slope {
     pub remarks: Vec<String>,
     /// The same in a sentence.
     pub said: String,
+    /// Whether that is about a line that fits.
+    fits_well: bool,
 }
 
 /// One number of objects. Times in ns.
@@ -49,6 +54,7 @@ impl Slope {
             fits: Vec::new(),
             remarks: Vec::new(),
             said: String::new(),
+            fits_well: false,
         };
         let mut given = Vec::new();
         for (which, what) in WHAT.into_iter().enumerate() {
@@ -106,7 +112,7 @@ impl Slope {
         };
         self.points.extend(medians.iter().map(point));
         match line {
-            Some(line) => self.fitted(what, places, &line),
+            Some(line) => self.fitted(what, places, &line, doubt(&line, medians, control)),
             None => self.remarks.push(format!(
                 "{what}: no slope; it takes at least {PLACES_LEAST} different numbers of objects, and there are {places}."
             )),
@@ -137,7 +143,13 @@ impl Slope {
         given
     }
 
-    fn fitted(&mut self, what: &'static str, places: usize, line: &Line) {
+    fn fitted(
+        &mut self,
+        what: &'static str,
+        places: usize,
+        line: &Line,
+        doubt: Option<&'static str>,
+    ) {
         let r2 = line.r2.map_or_else(String::new, number);
         self.fits.push([
             what.to_owned(),
@@ -147,12 +159,38 @@ impl Slope {
             r2.clone(),
             number(line.max_residual),
         ]);
-        if self.said.is_empty() {
-            self.said = format!(
-                "Each further object takes {:.0} ns {what} (R² {r2}).",
-                line.b
-            );
+        match doubt {
+            None if !self.fits_well => {
+                self.fits_well = true;
+                self.said = format!(
+                    "Each further object takes {:.0} ns {what} (R² {r2}).",
+                    line.b
+                );
+            }
+            Some(why) if self.said.is_empty() => {
+                self.said = format!("What an object takes {what} is not known: {why} (R² {r2}).");
+            }
+            _ => {}
         }
+    }
+}
+
+/// Why nothing is said of a line; `None`: it fits, and the control is good. A control is good
+/// that was measured and takes less than every program that loads objects.
+fn doubt(
+    line: &Line,
+    medians: &[(u64, u64, u64)],
+    control: Option<(u64, u64)>,
+) -> Option<&'static str> {
+    let least = medians.iter().map(|(_, _, ns)| *ns).min();
+    match (line.r2, control) {
+        (Some(r2), _) if r2 < R2_LEAST => Some("no line fits"),
+        (None, _) => Some("the times are all the same"),
+        (_, None) => Some("there is no static control"),
+        (_, Some((_, ns))) if least.is_some_and(|least| ns >= least) => {
+            Some("the static control takes as long as a program with objects")
+        }
+        _ => None,
     }
 }
 

@@ -1,0 +1,282 @@
+//! What `sizes` refuses, what it leaves of a run that ends early, and that it leaves no file.
+
+mod common;
+mod corpus;
+
+use common::lab;
+use corpus::{Corpus, counts, is_empty, noise, rows};
+use cowitness::emit::record::Status;
+use std::cell::Cell;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// An object that cannot be stored.
+struct Bad<'b> {
+    name: &'b str,
+    /// `None`: the corpus has it or has not.
+    bytes: Option<&'b [u8]>,
+    exit: i32,
+    status: Status<'b>,
+    said: &'b str,
+}
+
+/// The sizes up to its root are known, and those after it have rows that say why they are not.
+#[test]
+fn rows_end_being_known_where_an_object_is_bad() {
+    let sh = fs::read("/bin/sh").unwrap();
+    let cases = [
+        Bad {
+            name: "gone",
+            bytes: None,
+            exit: 1,
+            status: Status::Errno("ENOENT"),
+            said: "cannot open ",
+        },
+        Bad {
+            name: "cut",
+            bytes: Some(&sh[..100]),
+            exit: 3,
+            status: Status::Skipped("damaged-elf"),
+            said: "/cut is a damaged ELF file: ",
+        },
+        Bad {
+            name: "stores",
+            bytes: None,
+            exit: 1,
+            status: Status::Skipped("not-storable"),
+            said: "/stores is not a regular file",
+        },
+    ];
+    for bad in cases {
+        bad.leaves_the_rows_before_it();
+    }
+}
+
+impl Bad<'_> {
+    fn leaves_the_rows_before_it(&self) {
+        let mut corpus = Corpus::new();
+        corpus.object("a", &noise(1, 50_000));
+        if let Some(bytes) = self.bytes {
+            corpus.object(self.name, bytes);
+        }
+        for (root, object) in [
+            ("1", "a"),
+            ("2", "a"),
+            ("3", "a"),
+            ("3", self.name),
+            ("4", "a"),
+        ] {
+            corpus.line(root, object);
+        }
+        let ran = corpus.run(&["--avg=4K,16K"]);
+        assert_eq!(ran.status, Some(self.exit), "{}", ran.stderr);
+        for said in [self.said, "; sizes from R = 3 on are unknown\n"] {
+            assert!(ran.stderr.contains(said), "{}", ran.stderr);
+        }
+        assert!(ran.stdout.contains("#known_roots=2\n"), "{}", ran.stdout);
+        let mut seen = Vec::new();
+        rows(&ran.stdout, |row| {
+            let known = (row.r < 3).then_some((row.r, 1, 50_000 * row.r, 50_000));
+            assert_eq!(counts(row), known);
+            let all = [row.bytes_store, row.bytes_store_symbols, row.bytes_chunks];
+            assert!(all.iter().all(|bytes| bytes.is_some() == known.is_some()));
+            let status = if row.r < 3 { Status::Ok } else { self.status };
+            assert_eq!(row.status, status);
+            seen.push(row.r);
+        });
+        assert_eq!(seen, [1, 1, 2, 2, 3, 3, 4, 4]);
+    }
+}
+
+/// SQLite's limit is that of a row, which has the object's path in it, too.
+#[test]
+fn an_object_as_large_as_sqlite_has_none_is_named() {
+    let mut corpus = Corpus::new();
+    let file = fs::File::create(corpus.path("large")).unwrap();
+    file.set_len(999_999_990).unwrap();
+    corpus.line("large", "large");
+    let ran = corpus.run(&["--avg=4K"]);
+    assert_eq!(ran.status, Some(1));
+    let said = "/large is larger than a row of SQLite can be, 1 GB; sizes from R = 1 on";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    assert!(!ran.stdout.contains("#crossover"), "{}", ran.stdout);
+}
+
+/// The limit that setrlimit(2) calls `RLIMIT_FSIZE`, in blocks of 512 bytes in a POSIX shell.
+#[test]
+fn a_limit_of_file_sizes_leaves_nothing_behind() {
+    let mut corpus = Corpus::new();
+    corpus.object("object", &noise(1, 500_000));
+    corpus.line("root", "object");
+    corpus.object("manifest", corpus.manifest.as_bytes());
+    let ran = Command::new("sh")
+        .args(["-c", "ulimit -f 200 && exec \"$@\"", "sh"])
+        .args([env!("CARGO_BIN_EXE_cowitness-lab"), "sizes", "--manifest"])
+        .arg(corpus.path("manifest"))
+        .arg("--scratch")
+        .arg(corpus.stores())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(ran.stderr).unwrap();
+    assert_eq!(
+        (ran.status.code(), ran.stdout.len()),
+        (Some(1), 0),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains("hint: the stores need room: --scratch"),
+        "{stderr}"
+    );
+    assert!(is_empty(&corpus.stores()));
+}
+
+#[test]
+fn objects_that_are_not_stripped_alike_are_named() {
+    let mut corpus = Corpus::new();
+    for name in ["one", "two"] {
+        fs::copy("/bin/sh", corpus.path(name)).unwrap();
+        corpus.line("root", name);
+    }
+    corpus.object("script", b"#!/bin/sh\n");
+    corpus.line("root", "script");
+    // A test's own file is never stripped.
+    fs::copy(std::env::current_exe().unwrap(), corpus.path("odd")).unwrap();
+    corpus.line("root", "odd");
+    let ran = corpus.run(&[]);
+    assert_eq!((ran.status, &*ran.stdout), (Some(3), ""));
+    let odd = corpus.path("odd").display().to_string();
+    let first = "cowitness-lab: error: strip levels differ: 2 objects are stripped, but 1 not so: ";
+    assert!(
+        ran.stderr.starts_with(&format!("{first}{odd} (with ")),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("script ("), "{}", ran.stderr);
+}
+
+#[test]
+fn what_cannot_be_stored_ends_the_run_and_leaves_nothing() {
+    let cases: [(&str, i32, &str); 4] = [
+        ("", 3, "the manifest names no object"),
+        ("# nothing\n\n", 3, "the manifest names no object"),
+        ("root /bin/sh\n", 3, "manifest, line 1: it has no tab"),
+        (
+            "#\na\t/bin/sh\na\t\n",
+            3,
+            "manifest, line 3: it names no object",
+        ),
+    ];
+    for (manifest, status, said) in cases {
+        let mut corpus = Corpus::new();
+        corpus.manifest = manifest.to_owned();
+        let ran = corpus.run(&[]);
+        assert_eq!((ran.status, &*ran.stdout), (Some(status), ""), "{manifest}");
+        let wanted = format!("cowitness-lab: error: {said}");
+        assert!(ran.stderr.starts_with(&wanted), "{}", ran.stderr);
+    }
+    let ran = lab(&["sizes", "--manifest=absent"], b"");
+    assert_eq!(ran.status, Some(1));
+    assert!(
+        ran.stderr
+            .starts_with("cowitness-lab: error: cannot open absent: "),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// A run that is killed if the test does not get to its end.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Running {
+    fn start(stores: &Path, manifest: &str) -> Self {
+        let child = Command::new(env!("CARGO_BIN_EXE_cowitness-lab"))
+            .args(["sizes", "--manifest", manifest, "--scratch"])
+            .arg(stores)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(child.unwrap())
+    }
+
+    /// Sends `signal` once `there` is true; how it ended.
+    fn end(&mut self, signal: &str, there: impl Fn() -> bool) -> (Option<i32>, Option<i32>) {
+        let start = Instant::now();
+        while !there() {
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "it does not begin"
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let sent = Command::new("kill")
+            .args(["-s", signal, &self.0.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+        // Waiting would close it, and end a manifest that is read from it.
+        let silent = self.0.stdin.take();
+        let status = self.0.wait().unwrap();
+        drop(silent);
+        (status.code(), status.signal())
+    }
+}
+
+#[test]
+fn a_signal_leaves_nothing_behind() {
+    let mut corpus = Corpus::new();
+    for number in 0..3000_u64 {
+        let name = format!("object-{number}");
+        corpus.object(&name, &noise(number, 8192));
+        corpus.line(&format!("root-{}", number / 10), &name);
+    }
+    corpus.object("manifest", corpus.manifest.as_bytes());
+    let stores = corpus.stores();
+    let named = |wanted: &str| {
+        let here = fs::read_dir(&stores).unwrap().flatten();
+        here.into_iter()
+            .any(|entry| entry.path().join(wanted).exists())
+    };
+    // While closures are stored, and while a silent pipe is waited for.
+    let manifest = corpus.path("manifest");
+    let manifest = manifest.to_str().unwrap();
+    for (manifest, file, signal, status) in [
+        (manifest, "pack-4096", "INT", 130),
+        (manifest, "pack-4096", "QUIT", 131),
+        (manifest, "plan", "XCPU", 152),
+        ("-", "plan", "HUP", 129),
+    ] {
+        let ended = Running::start(&stores, manifest).end(signal, || named(file));
+        assert_eq!(ended, (Some(status), None), "{manifest}");
+        assert!(is_empty(&stores), "{manifest}");
+    }
+}
+
+/// More rows than a pipe holds.
+#[test]
+fn a_signal_ends_a_run_whose_rows_nobody_takes() {
+    let mut corpus = Corpus::new();
+    corpus.object("object", &noise(1, 8192));
+    for root in 0..1000 {
+        corpus.line(&format!("root-{root}"), "object");
+    }
+    corpus.object("manifest", corpus.manifest.as_bytes());
+    let stores = corpus.stores();
+    let mut running = Running::start(&stores, corpus.path("manifest").to_str().unwrap());
+    let begun = Cell::new(false);
+    let ended = running.end("INT", || {
+        let empty = is_empty(&stores);
+        begun.set(begun.get() || !empty);
+        begun.get() && empty
+    });
+    assert_eq!(ended, (None, Some(2)));
+}
