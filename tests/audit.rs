@@ -624,3 +624,167 @@ fn words_give_prediction_and_result() {
     assert!(!text.contains("NOT as predicted"), "{text}");
     assert!(fs::metadata(BINARY).is_ok());
 }
+
+/// A process whose memory the kernel still holds in a pipe (vmsplice), after the child that shared
+/// it has ended: pagemap calls every page exclusive, and a pin copies it. Prints its address.
+const SPLICED: &str = r#"
+import ctypes, mmap, os, signal, sys
+class Span(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
+libc = ctypes.CDLL(None, use_errno=True)
+size = 256 << 10
+memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+memory.madvise(15)  # MADV_NOHUGEPAGE
+memory[:] = b"\x07" * size
+reading, writing = os.pipe()
+import fcntl
+fcntl.fcntl(writing, 1031, size)  # F_SETPIPE_SZ
+child = os.fork()
+if child == 0:
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    signal.pause()
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+span = Span(address, size)
+spliced = libc.vmsplice(writing, ctypes.byref(span), 1, 2)  # SPLICE_F_NONBLOCK
+os.kill(child, signal.SIGKILL)
+os.waitpid(child, 0)
+print(spliced, address, flush=True)
+sys.stdin.read()
+"#;
+
+/// Pages of it whose frame is another one than before, by this test's own look.
+fn frames(pid: u32, start: u64, pages: usize) -> Vec<u64> {
+    use std::os::unix::fs::FileExt;
+    let pagemap = fs::File::open(format!("/proc/{pid}/pagemap")).unwrap();
+    let mut entries = vec![0; pages * 8];
+    pagemap
+        .read_exact_at(&mut entries, start / 4096 * 8)
+        .unwrap();
+    let words = entries.as_chunks::<8>().0.iter();
+    words
+        .map(|word| u64::from_ne_bytes(*word) & ((1 << 55) - 1))
+        .collect()
+}
+
+fn spliced(command: &mut Command) -> (Target, u64, usize) {
+    let target = Target::of(command);
+    let mut words = target
+        .ready
+        .split(' ')
+        .map(|word| word.parse::<i64>().unwrap());
+    let mut word = || words.next().unwrap();
+    let (bytes, start) = (word(), word());
+    (
+        target,
+        start.cast_unsigned(),
+        bytes.cast_unsigned() as usize / 4096,
+    )
+}
+
+/// That hybrid splits such pages cannot be helped; that it is not called clean can.
+#[test]
+fn a_split_that_pagemap_did_not_announce_is_told() {
+    if !is_root() {
+        eprintln!("skipped: frames are hidden");
+        return;
+    }
+    let (target, start, pages) = spliced(Command::new("/usr/bin/python3").args(["-c", SPLICED]));
+    let before = frames(target.pid(), start, pages);
+    let output = run(&format!("audit --stop {}", target.pid()));
+    let after = frames(target.pid(), start, pages);
+    let moved = before.iter().zip(&after).filter(|(a, b)| a != b).count() as i64;
+    let row = &whole_stream(&stdout(&output)).rows[0];
+    assert_eq!(get(row, "split_pages"), moved, "{row:?}");
+    assert_eq!(get(row, "split_exclusive_pages"), moved, "{row:?}");
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(words.contains(": NOT as predicted"), moved > 0, "{words}");
+}
+
+#[test]
+fn without_frames_such_a_split_makes_the_number_unknown() {
+    let Some((mut audit, _folder)) = command_as_nobody("audit --stop") else {
+        return;
+    };
+    let mut command = Command::new("/usr/bin/python3");
+    command.args(["-c", SPLICED]).uid(65534).gid(65534);
+    let (target, start, pages) = spliced(command.current_dir("/"));
+    let before = frames(target.pid(), start, pages);
+    let output = audit.arg(target.pid().to_string()).output().unwrap();
+    if String::from_utf8_lossy(&output.stderr).contains("Yama") {
+        eprintln!("skipped: Yama allows nobody only its own children");
+        return;
+    }
+    let after = frames(target.pid(), start, pages);
+    let moved = before.iter().zip(&after).filter(|(a, b)| a != b).count() as i64;
+    let row = &whole_stream(&String::from_utf8(output.stdout.clone()).unwrap()).rows[0];
+    assert_eq!(row["evidence"], "exclusive");
+    assert_eq!(row["raced_pages"], "", "{row:?}");
+    if moved > 0 {
+        assert_eq!(row["split_pages"], "", "{row:?}");
+        assert!(get(row, "unexplained_faults") >= moved, "{row:?}");
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+    }
+}
+
+/// timeout(1) with KILL sends it to the whole process group, the helper among it if it were.
+#[test]
+fn what_was_stopped_goes_on_when_the_whole_group_is_killed() {
+    let target = Target::new(LARGE);
+    let pid = target.pid().to_string();
+    let words = format!("-s KILL 2 {BINARY} audit -q --stop --method proc --block 16 {pid}");
+    let mut command = Command::new("timeout");
+    let ended = command.args(words.split(' ')).stdout(Stdio::null());
+    assert!(!ended.status().unwrap().success());
+    until("going on", || state(&pid) == 'S');
+}
+
+#[test]
+fn who_is_set_going_midway_is_told() {
+    let target = Target::new(LARGE);
+    let pid = target.pid().to_string();
+    let audit = slow(target.pid(), "--stop --method proc");
+    until("stopped", || state(&pid) == 'T');
+    let io = format!("/proc/{}/io", audit.id());
+    until("it reads", || {
+        let calls = field(&io, "syscr:").next();
+        calls.is_some_and(|calls| calls.parse::<u64>().unwrap() > 50_000)
+    });
+    signal(&pid, "CONT");
+    let output = audit.wait_with_output().unwrap();
+    let rows = whole_stream(&String::from_utf8(output.stdout).unwrap()).rows;
+    assert_eq!(rows[0]["status"], "skipped:target-went-on");
+    assert_eq!(output.status.code(), Some(3));
+}
+
+/// A file of 8 pages that was written, and so is in the page cache, mapped and never touched.
+const MAPPED: &str = r#"
+import mmap, os, sys, tempfile
+file = tempfile.NamedTemporaryFile()
+file.write(b"\x07" * 32768)
+file.flush()
+memory = mmap.mmap(file.fileno(), 32768, access=mmap.ACCESS_READ)
+print("ready", flush=True)
+sys.stdin.read()
+"#;
+
+#[test]
+fn strict_leaves_what_the_target_has_not_mapped() {
+    if !is_root() {
+        eprintln!("skipped: map_files needs root");
+        return;
+    }
+    let target = Target::new(MAPPED);
+    let row = |more: &str| audit(&format!("--stop {more} {}", target.pid())).rows[0].clone();
+    let (plain, strict) = (row(""), row("--strict"));
+    let left = |row: &Row| get(row, "left_not_in_memory_pages");
+    assert!(left(&strict) >= left(&plain) + 8, "{plain:?} {strict:?}");
+    for row in [&plain, &strict] {
+        assert_eq!(get(row, "faulted_in_pages"), 0, "{row:?}");
+        let unread = get(row, "unread_bytes") / get(row, "page_bytes");
+        assert_eq!(
+            left(row) + get(row, "left_swapped_pages"),
+            unread,
+            "{row:?}"
+        );
+    }
+}

@@ -14,9 +14,11 @@ record,label,kernel,arch,page_bytes,pid,method,block_bytes,repeat,position,bytes
 warm_ns,cold_mib_s,warm_mib_s,evidence,tracked_pages,shared_before,shared_after,split_pages,\
 target_minflt,target_majflt,reader_minflt_cold,reader_minflt_warm,target_rss_kib,target_pss_kib,\
 target_shared_dirty_kib,target_private_kib,predicted_split_pages,raced_pages,faulted_in_pages,\
-swapped_in_pages,vmas,vma_change,readable_bytes,unread_bytes,unread_runs,errno,left_out_bytes,status
+swapped_in_pages,vmas,vma_change,readable_bytes,unread_bytes,unread_runs,errno,left_out_bytes,status,\
+split_exclusive_pages,unexplained_faults,target_anon_huge_kib,left_swapped_pages,left_guard_pages,\
+left_served_pages,left_unmapped_pages,left_not_in_memory_pages
 audit,,6.18,x86_64,4096,7,vmread,1048576,1,1,405504,1000,,386.72,,pfn,40,40,8,30,0,0,30,,0,60,-120,\
-120,30,2,0,0,3,0,409600,4096,1,EFAULT,0,ok
+120,30,2,0,0,3,0,409600,4096,1,EFAULT,0,ok,0,0,0,,,,,
 #end rows=1 crc32=00000000
 ";
 

@@ -22,6 +22,10 @@ pub struct Options {
     pub warm: u64,
     /// Whether the process is stopped meanwhile.
     pub stop: bool,
+    /// Whether `hybrid` brings in swapped pages.
+    pub allow_swap_in: bool,
+    /// Whether `hybrid` leaves pages of files unread that the target has not mapped.
+    pub strict: bool,
 }
 
 impl HasCommon for Options {
@@ -68,6 +72,10 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
         (
             "cowitness audit 1234 --method hybrid,proc,vmread --warm 3 > audit.csv",
             "three readers, the one that splits last, three warm passes each",
+        ),
+        (
+            "cowitness audit 1234 --stop --strict > audit.csv",
+            "hybrid, and only what the process itself has in memory",
         ),
     ],
 };
@@ -130,6 +138,35 @@ const OPTIONS: &[OptionSpec<Options>] = &[
         },
         set: |options, _| {
             options.stop = true;
+            Ok(())
+        },
+    },
+    OptionSpec {
+        word: OptionWord {
+            name: "--allow-swap-in",
+            short: "",
+            value: "",
+            default: "",
+            allowed: "no value",
+            help: "hybrid reads swapped-out pages, too, which brings them in; else it leaves them",
+        },
+        set: |options, _| {
+            options.allow_swap_in = true;
+            Ok(())
+        },
+    },
+    OptionSpec {
+        word: OptionWord {
+            name: "--strict",
+            short: "",
+            value: "",
+            default: "",
+            allowed: "no value",
+            help: "hybrid leaves pages of files that the process has not mapped, else it takes \
+                   them from the page cache",
+        },
+        set: |options, _| {
+            options.strict = true;
             Ok(())
         },
     },

@@ -12,6 +12,7 @@ use crate::proc::maps::{MapsLine, Perms};
 use crate::proc::number::{self, decimal, word};
 use crate::proc::status::{field, hex_field};
 use crate::reader::Method;
+use crate::reader::vma::{LargeFolios, MISSING_SERVED, has_file, has_flag};
 use crate::sys::file::{Process, open_proc, read_next, read_proc, read_whole};
 use crate::sys::{Clock, Errno};
 use crate::text::Text;
@@ -44,6 +45,10 @@ pub(super) struct Vma {
     pub(super) anonymous_kib: Option<u64>,
     /// Why nobody should read it; `None` from maps, which does not tell.
     pub(super) unsafe_to_read: Option<&'static str>,
+    folios: LargeFolios,
+    /// Whether an anonymous page of it may be part of a large folio; true from maps, which does
+    /// not tell.
+    pub(super) large_folios_possible: bool,
 }
 
 impl Vma {
@@ -53,9 +58,11 @@ impl Vma {
             end: line.end,
             perms: line.perms,
             name: name(line.name),
-            fills_up: line.inode != 0 || line.perms.shared,
+            fills_up: has_file(line),
             anonymous_kib: None,
             unsafe_to_read: None,
+            folios: LargeFolios::Untold,
+            large_folios_possible: true,
         }
     }
 
@@ -66,28 +73,25 @@ impl Vma {
         }
         if let Some(flags) = line.strip_prefix(b"VmFlags:") {
             self.unsafe_to_read = danger(flags);
+            self.large_folios_possible = self.folios.are_possible(flags);
         }
+        self.folios.line(line);
         Ok(())
     }
 }
 
 /// Flags of a VMA (Documentation/filesystems/proc.rst) that say: do not read.
-const DANGERS: [(&[u8], &str); 4] = [
+const DANGERS: [(&[&[u8]], &str); 2] = [
     // Registers of a device may be behind it, and reading them may do something.
-    (b"io", "device-memory"),
-    (b"pf", "device-memory"),
+    (&[b"io", b"pf"], "device-memory"),
     // process_vm_readv of a page that nobody serves never comes back.
-    (b"um", "userfaultfd"),
-    (b"ui", "userfaultfd"),
+    (MISSING_SERVED, "userfaultfd"),
 ];
 
 fn danger(flags: &[u8]) -> Option<&'static str> {
-    let has = |name: &[u8]| {
-        flags
-            .split(u8::is_ascii_whitespace)
-            .any(|flag| flag == name)
-    };
-    let found = DANGERS.into_iter().find(|(flag, _)| has(flag));
+    let found = DANGERS
+        .into_iter()
+        .find(|(names, _)| has_flag(flags, names));
     found.map(|(_, why)| why)
 }
 
@@ -270,9 +274,10 @@ impl Splits {
         }
     }
 
-    /// Of `shared` pages, how many `method` splits; `None` if that could not be tried.
-    pub(super) fn of(&mut self, method: Method, shared: u64) -> Option<u64> {
-        if shared == 0 {
+    /// Of `shared` pages, how many `method` splits; `None` if that could not be tried, or if there
+    /// are `doubtful` ones, of which pagemap does not tell whether they are shared.
+    pub(super) fn of(&mut self, method: Method, shared: u64, doubtful: u64) -> Option<u64> {
+        if shared + doubtful == 0 {
             return Some(0);
         }
         let known = self.known.iter().find(|(known, _)| *known == method);
@@ -285,7 +290,11 @@ impl Splits {
                 tried
             }
         };
-        splits.map(|splits| if splits { shared } else { 0 })
+        match splits? {
+            true if doubtful > 0 => None,
+            true => Some(shared),
+            false => Some(0),
+        }
     }
 
     fn tried(&mut self, method: Method) -> Option<bool> {
@@ -306,7 +315,7 @@ pub(super) struct Outlook {
     pub(super) vmread_split: Option<u64>,
     /// Pages that hybrid would split.
     pub(super) hybrid_split: Option<u64>,
-    /// Absent pages that all but hybrid would bring in, of files and of memory that others see.
+    /// Absent pages that all but hybrid would bring in.
     pub(super) filled_up: u64,
     /// Swapped-out pages that all but hybrid would bring in.
     pub(super) swapped: u64,

@@ -11,6 +11,7 @@ use crate::emit::survey_row::SurveyRow;
 use crate::error::Error;
 use crate::measure::census::{Census, CensusError, Counter};
 use crate::reader::Method;
+use crate::reader::hybrid::large;
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stderr, stdout};
@@ -38,8 +39,10 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     // Opened first: pagemap shows what it showed then even if rights change.
     let counter = Counter::open(pid, auxv.page_bytes())
         .map_err(|errno| live::refused(pid, "pagemap", errno))?;
-    // Without frames, smaps tells zero pages from shared ones; it costs a second look.
-    let source = if counter.frames_are_hidden() {
+    // Without frames, smaps tells zero pages from shared ones, and where large folios may be; it
+    // costs a second look.
+    let large = large::possible();
+    let source = if counter.frames_are_hidden() || large {
         "smaps"
     } else {
         "maps"
@@ -52,6 +55,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         label: options.common.label,
         kernel: kernel.release(),
         page_bytes: auxv.page_bytes() as u64,
+        large,
         total: Totals {
             split: [Some(0); 3],
             ..Totals::default()
@@ -113,8 +117,8 @@ struct Totals {
     lost: u64,
     /// By reader, in the order of [`READERS`].
     split: [Option<u64>; 3],
-    /// See [`Outlook`].
-    filled_up: u64,
+    /// Pages that a reader other than hybrid would bring in.
+    faulted: u64,
 }
 
 /// The readers that a prediction is made for.
@@ -127,6 +131,8 @@ struct Survey<'s> {
     label: &'s str,
     kernel: &'s str,
     page_bytes: u64,
+    /// Whether this machine has large folios of anonymous memory.
+    large: bool,
     total: Totals,
 }
 
@@ -140,6 +146,10 @@ impl<'s> Survey<'s> {
             census.know_anonymous(kib / (self.page_bytes / 1024));
         }
         let mut row = self.row(counted.as_ref().ok());
+        let doubtful = match &counted {
+            Ok(census) if self.large && vma.large_folios_possible => census.anonymous(),
+            _ => 0,
+        };
         let [start, end] = [vma.start, vma.end].map(hex);
         row.start = start.read().map_err(|Full| Error::TooLong)?;
         row.end = end.read().map_err(|Full| Error::TooLong)?;
@@ -151,10 +161,19 @@ impl<'s> Survey<'s> {
                 // /proc/PID/mem may read what its owner may not; the others do not.
                 let reached = vma.perms.readable || method == Method::Proc;
                 let shared = if reached { census.shared_anon } else { 0 };
-                self.splits.of(method, shared)
+                let doubtful = if reached { doubtful } else { 0 };
+                self.splits.of(method, shared, doubtful)
             })
         });
-        self.fill(&mut row, split);
+        // Others come in by a fault.
+        let faulted = counted
+            .as_ref()
+            .ok()
+            .map(|census| match vma.perms.readable {
+                true => census.absent + census.swapped,
+                false => 0,
+            });
+        self.fill(&mut row, split, faulted);
         row.status = match counted {
             Ok(_) => Status::Ok,
             Err(CensusError::NotUser) => Status::Skipped(NOT_USER),
@@ -164,7 +183,7 @@ impl<'s> Survey<'s> {
         rows.row(&row)?;
         match counted {
             Err(CensusError::NotUser) => self.total.vmas += 1,
-            _ => self.total.add(vma, counted.as_ref().ok(), split),
+            _ => self.total.add(counted.as_ref().ok(), split, faulted),
         }
         Ok(())
     }
@@ -192,6 +211,9 @@ impl<'s> Survey<'s> {
             vmread_extra_kib: None,
             hybrid_split_pages: None,
             status: Status::Ok,
+            proc_faulted_pages: None,
+            vmread_faulted_pages: None,
+            hybrid_faulted_pages: None,
         }
     }
 
@@ -199,7 +221,7 @@ impl<'s> Survey<'s> {
     fn finish(&mut self, mut rows: Rows<Output>, state: State) -> Result<(), Error> {
         let mut row = self.row(Some(&self.total.census));
         row.name = TOTAL;
-        self.fill(&mut row, self.total.split);
+        self.fill(&mut row, self.total.split, Some(self.total.faulted));
         row.status = match (self.total.vmas, self.total.lost) {
             _ if state == State::Gone => Status::Skipped(GONE),
             (0, _) => Status::Skipped("no-memory"),
@@ -224,7 +246,15 @@ impl<'s> Survey<'s> {
         }
     }
 
-    fn fill(&self, row: &mut SurveyRow<'_>, [proc, vmread, hybrid]: [Option<u64>; 3]) {
+    fn fill(
+        &self,
+        row: &mut SurveyRow<'_>,
+        [proc, vmread, hybrid]: [Option<u64>; 3],
+        faulted: Option<u64>,
+    ) {
+        row.proc_faulted_pages = faulted;
+        row.vmread_faulted_pages = faulted;
+        row.hybrid_faulted_pages = faulted.map(|_| 0);
         row.proc_split_pages = proc;
         row.vmread_split_pages = vmread;
         row.vmread_extra_kib = self.kib(vmread);
@@ -255,18 +285,20 @@ impl<'s> Survey<'s> {
                     line.number(pages).add(" pages, ").number(kib);
                     line.add(" KiB of the machine's memory\n")
                 }
-                _ => line.add("an unknown number of pages: it could not be tried here\n"),
+                _ => line.add(
+                    "an unknown number of pages: it could not be tried here, or huge pages \
+                     may be shared\n",
+                ),
             };
         }
         line.add("  all but hybrid would bring in up to ");
-        line.number(self.total.filled_up)
-            .add(" pages that are absent and ");
-        line.number(census.swapped).add(" swapped out\n");
+        line.number(self.total.faulted)
+            .add(" pages that are absent or swapped out\n");
         let [_, vmread_split, hybrid_split] = self.total.split;
         let outlook = Outlook {
             vmread_split,
             hybrid_split,
-            filled_up: self.total.filled_up,
+            filled_up: self.total.faulted.saturating_sub(census.swapped),
             swapped: census.swapped,
         };
         line.add("  read it with ").add(outlook.advice()).add("\n");
@@ -276,13 +308,12 @@ impl<'s> Survey<'s> {
 }
 
 impl Totals {
-    fn add(&mut self, vma: &Vma, census: Option<&Census>, split: [Option<u64>; 3]) {
+    fn add(&mut self, census: Option<&Census>, split: [Option<u64>; 3], faulted: Option<u64>) {
         self.vmas += 1;
         match census {
             Some(census) => {
                 self.census.add(census);
-                let fills_up = vma.perms.readable && vma.fills_up;
-                self.filled_up += if fills_up { census.absent } else { 0 };
+                self.faulted += faulted.unwrap_or(0);
             }
             None => self.lost += 1,
         }

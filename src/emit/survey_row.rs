@@ -49,6 +49,12 @@ record! {
         hybrid_split_pages: Option<u64>,
         /// Whether the VMA was looked at.
         status: Status<'a>,
+        /// Absent and swapped-out pages that `proc` would bring in, at most.
+        proc_faulted_pages: Option<u64>,
+        /// The same of `vmread`.
+        vmread_faulted_pages: Option<u64>,
+        /// The same of `hybrid`.
+        hybrid_faulted_pages: Option<u64>,
     }
 }
 
@@ -60,7 +66,8 @@ mod tests {
     /// The order that scripts rely on, copied from the interface document, not from here.
     const INTERFACE: &str = "record,label,kernel,arch,page_bytes,pid,start,end,perms,name,\
         present_pages,exclusive_pages,shared_anon_pages,file_pages,swapped_pages,absent_pages,\
-        proc_split_pages,vmread_split_pages,vmread_extra_kib,hybrid_split_pages,status";
+        proc_split_pages,vmread_split_pages,vmread_extra_kib,hybrid_split_pages,status,\
+        proc_faulted_pages,vmread_faulted_pages,hybrid_faulted_pages";
 
     #[test]
     fn columns_are_the_interface() {

@@ -32,12 +32,14 @@ impl From<CensusError> for Ended {
 /// Pages by what became of them between two looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
-    /// Anonymous and mapped by others, too, before.
+    /// Anonymous and mapped by others, too, before: by bit 56, or because reading copied them.
     pub tracked: u64,
     /// Of these, as before.
     pub still_shared: u64,
     /// Of these, now a copy of the process's own.
     pub split: u64,
+    /// Of these, those that bit 56 had called the process's own.
+    pub split_exclusive: u64,
     /// Absent before, present now.
     pub faulted_in: u64,
     /// Swapped out before, present now.
@@ -54,6 +56,15 @@ impl Fate {
         if anonymous && !before.exclusive() && !is_zero {
             self.tracked += 1;
             *self.of_tracked(before, after) += 1;
+            return;
+        }
+        let stays_anonymous = anonymous && after.present() && !after.file_or_shared_anon();
+        if stays_anonymous && !is_zero && before.frame() != after.frame() {
+            // Copied, whatever bit 56 said: it errs on large folios, and does not know who else
+            // refers to the page.
+            self.tracked += 1;
+            self.split += 1;
+            self.split_exclusive += 1;
             return;
         }
         match (before.present(), after.present()) {
@@ -74,9 +85,10 @@ impl Fate {
             after.exclusive(),
         ) {
             (true, false) if same_frame => &mut self.still_shared,
-            (true, true) if !same_frame || hidden => &mut self.split,
-            // The same frame, and now nobody else's: the others let it go. Another frame that
-            // is shared again: a fork after the copy.
+            (true, true) if hidden => &mut self.split,
+            // Another frame is a copy, though a fork may have shared it again.
+            (true, _) if !same_frame => &mut self.split,
+            // The same frame, and now nobody else's: the others let it go.
             _ => &mut self.raced,
         }
     }
@@ -346,6 +358,14 @@ mod tests {
             ..Fate::default()
         };
         assert_eq!(fate(&[(PRESENT | 7, PRESENT | OWN | 8)]), split);
+        // Bit 56 stays 0 on a large folio, or a fork shares the copy.
+        assert_eq!(fate(&[(PRESENT | 7, PRESENT | 8)]), split);
+        let exclusive = Fate {
+            split_exclusive: 1,
+            ..split
+        };
+        assert_eq!(fate(&[(PRESENT | OWN | 7, PRESENT | OWN | 8)]), exclusive);
+        assert_eq!(fate(&[(PRESENT | OWN | 7, PRESENT | 8)]), exclusive);
         // Without frames only bit 56 tells.
         assert_eq!(fate(&[(PRESENT, PRESENT | OWN)]), split);
         let shared = Fate {
@@ -360,8 +380,8 @@ mod tests {
             raced: 1,
             ..Fate::default()
         };
-        // The others let it go; gone; copied and shared again; swapped out.
-        for after in [PRESENT | OWN | 7, 0, PRESENT | 8, SWAPPED | 1] {
+        // The others let it go; gone; swapped out.
+        for after in [PRESENT | OWN | 7, 0, SWAPPED | 1] {
             assert_eq!(fate(&[(PRESENT | 7, after)]), raced, "{after:x}");
         }
     }
@@ -376,13 +396,14 @@ mod tests {
             (PRESENT | 3, PRESENT | 3),
             (PRESENT | OWN | 9, PRESENT | OWN | 9),
             (PRESENT | FILE | 9, PRESENT | FILE | 9),
-            (PRESENT | OWN | 9, PRESENT | OWN | 10),
+            (PRESENT | 3, PRESENT | OWN | 10),
+            (PRESENT | FILE | 9, PRESENT | OWN | 10),
             (PRESENT | OWN | 9, 0),
         ];
         let want = Fate {
             faulted_in: 2,
             swapped_in: 1,
-            raced: 2,
+            raced: 3,
             ..Fate::default()
         };
         assert_eq!(fate(&pages), want);

@@ -54,6 +54,12 @@ impl Census {
         self.shared_anon = shared;
     }
 
+    /// Anonymous ones that hold something.
+    #[must_use]
+    pub const fn anonymous(&self) -> u64 {
+        self.exclusive + self.shared_anon
+    }
+
     /// Pages that are mapped.
     #[must_use]
     pub const fn present(&self) -> u64 {

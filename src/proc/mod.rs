@@ -12,6 +12,7 @@ pub mod inflate;
 pub mod kconfig;
 pub mod lines;
 pub mod maps;
+pub mod mountinfo;
 pub mod number;
 pub mod pagemap;
 pub mod rollup;

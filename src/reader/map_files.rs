@@ -7,8 +7,12 @@
 
 use super::vma::{Vma, Vmas};
 use super::{BlockReader, Target};
+use crate::proc::lines::LineBuffer;
+use crate::proc::mountinfo;
 use crate::proc::pagemap::{ENTRY_BYTES, Entry, file_offset};
-use crate::sys::file::{Process, open_mapped, open_proc, pread_once, read_at};
+use crate::sys::file::{
+    Process, open_mapped, open_proc, pread_cached, pread_once, read_at, read_next,
+};
 use crate::sys::{Errno, RemoteAddr};
 use rustix::fd::{AsFd, OwnedFd};
 
@@ -28,6 +32,11 @@ pub struct MapFiles {
     pagemap: OwnedFd,
     vmas: Vmas,
     open: Option<(Vma, OwnedFd)>,
+    /// Whether only what is in memory already is read.
+    cached_only: bool,
+    /// The last device that was asked about, and whether its files are another process's or
+    /// machine's to give.
+    served: Option<((u32, u32), bool)>,
 }
 
 impl MapFiles {
@@ -42,7 +51,35 @@ impl MapFiles {
             pagemap: open_proc(Process::Id(target.pid), "pagemap")?,
             vmas: Vmas::of(target.pid),
             open: None,
+            cached_only: false,
+            served: None,
         })
+    }
+
+    /// As [`open`](Self::open); what is not in the page cache is `EAGAIN`, and nobody is waited
+    /// for.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(super) fn of_page_cache(target: &Target<'_>) -> Result<Self, Errno> {
+        let files = Self::open(target)?;
+        Ok(Self {
+            cached_only: true,
+            ..files
+        })
+    }
+
+    /// Whether opening a file of that device waits for another process or machine; unknown is
+    /// yes. A device that is not mounted is the kernel's own (memfd, shared memory).
+    fn is_served(&mut self, device: (u32, u32)) -> bool {
+        if let Some((known, served)) = self.served
+            && known == device
+        {
+            return served;
+        }
+        let served = mounted(self.pid, device).unwrap_or(true);
+        self.served = Some((device, served));
+        served
     }
 
     /// The mapping at an address and its file.
@@ -55,6 +92,9 @@ impl MapFiles {
             let vma = self.vmas.at(start)?.ok_or(Errno::FAULT)?;
             if !vma.has_file {
                 return Err(NO_FILE);
+            }
+            if self.cached_only && self.is_served(vma.device) {
+                return Err(Errno::AGAIN);
             }
             let file = open_mapped(self.pid, vma.start, vma.end)?.ok_or(NO_FILE)?;
             self.open = Some((vma, file));
@@ -87,6 +127,45 @@ impl MapFiles {
     }
 }
 
+/// What a file has at an offset: how many bytes, and whether it ends behind them.
+fn contents(
+    file: &OwnedFd,
+    block: &mut [u8],
+    offset: u64,
+    cached_only: bool,
+) -> Result<(usize, bool), Errno> {
+    let mut got = 0;
+    while cached_only && got < block.len() {
+        match pread_cached(file, &mut block[got..], offset + got as u64) {
+            Ok(0) => return Ok((got, true)),
+            Ok(more) => got += more,
+            Err(Errno::AGAIN) if got > 0 => return Ok((got, false)),
+            // An old tmpfs, say, which waits for nobody.
+            Err(Errno::OPNOTSUPP) => break,
+            Err(errno) => return Err(errno),
+        }
+    }
+    if got == block.len() {
+        return Ok((got, false));
+    }
+    let got = pread_once(file, block, offset)?;
+    Ok((got, got < block.len()))
+}
+
+/// Whether a mounted file system's files are served, see [`mountinfo::is_served`].
+fn mounted(pid: i32, device: (u32, u32)) -> Result<bool, Errno> {
+    let file = open_proc(Process::Id(pid), "mountinfo")?;
+    let mut lines = LineBuffer::<4096>::new();
+    while let Some(line) = lines.read_line(|space| read_next(file.as_fd(), space))? {
+        if let Some((found, name)) = mountinfo::file_system(line.bytes)
+            && found == device
+        {
+            return Ok(mountinfo::is_served(name));
+        }
+    }
+    Ok(false)
+}
+
 /// Whether a page of a private mapping is the file's, not a copy of its own.
 const fn is_the_files(entry: Entry) -> bool {
     match entry.present() {
@@ -103,12 +182,13 @@ impl BlockReader for MapFiles {
         let (vma, _) = self.file_at(start)?;
         let (vma, want) = (*vma, (block.len() as u64).min(vma.end - start.0));
         let want = self.unwritten(start, want, !vma.perms.shared)? as usize;
+        let cached_only = self.cached_only;
         let (_, file) = self.file_at(start)?;
         let offset = vma.offset + (start.0 - vma.start);
         let block = &mut block[..want];
-        match pread_once(file, block, offset)? {
-            got if got == want => Ok(got),
-            got => {
+        match contents(file, block, offset, cached_only)? {
+            (got, false) => Ok(got),
+            (got, true) => {
                 let end = offset + got as u64;
                 let rest = end.next_multiple_of(page_bytes) - end;
                 let end = want.min(got + rest as usize);

@@ -3,6 +3,7 @@
 
 use crate::proc::lines::LineBuffer;
 use crate::proc::maps::{MapsLine, Perms};
+use crate::proc::number;
 use crate::sys::file::{Process, open_proc, read_next};
 use crate::sys::{Errno, RemoteAddr};
 use rustix::fd::{AsFd, OwnedFd};
@@ -21,6 +22,8 @@ pub struct Vma {
     pub offset: u64,
     /// What it allows.
     pub perms: Perms,
+    /// The file's device; 0, 0 without a file.
+    pub device: (u32, u32),
     /// Whether it maps a file, one without a name included (memfd, shared anonymous memory).
     pub has_file: bool,
     /// Whether it is the kernel's own: `[vdso]`, `[vvar]`, `[uprobes]`.
@@ -28,6 +31,9 @@ pub struct Vma {
     /// Whether a process may serve its faults (userfaultfd), as far as was asked; unknown is
     /// true.
     pub is_served: bool,
+    /// Whether an anonymous page of it may be part of a large folio, as far as was asked;
+    /// unknown is true.
+    pub large_folios_possible: bool,
 }
 
 impl Vma {
@@ -37,10 +43,11 @@ impl Vma {
             end: line.end,
             offset: line.offset,
             perms: line.perms,
-            // The first System V segment has inode 0; shared memory always has a file.
-            has_file: line.inode != 0 || line.device != (0, 0) || line.perms.shared,
+            device: line.device,
+            has_file: has_file(line),
             is_special: is_special(line.name),
             is_served: true,
+            large_folios_possible: true,
         }
     }
 
@@ -63,7 +70,7 @@ pub(super) struct Vmas {
 }
 
 impl Vmas {
-    /// From maps: cheap, and `is_served` stays true.
+    /// From maps: cheap; `is_served` and `large_folios_possible` stay true.
     pub(super) const fn of(pid: i32) -> Self {
         Self::from_file(pid, "maps")
     }
@@ -125,7 +132,7 @@ impl Vmas {
 
     fn next(&mut self) -> Result<Option<Vma>, Errno> {
         let file = self.file.as_ref().ok_or(Errno::BADF)?;
-        let mut found = None;
+        let (mut found, mut folios) = (None, LargeFolios::Untold);
         while let Some(line) = self
             .lines
             .read_line(|space| read_next(file.as_fd(), space))?
@@ -134,15 +141,55 @@ impl Vmas {
                 (Some(header), "maps") => return Ok(Some(Vma::of(&header))),
                 (Some(header), _) => found = Some(Vma::of(&header)),
                 (None, "maps") => return Err(Errno::IO),
-                (None, _) => {
-                    if let Some(flags) = line.bytes.strip_prefix(b"VmFlags:") {
-                        let is_served = is_served(flags);
-                        return Ok(found.map(|vma| Vma { is_served, ..vma }));
+                (None, _) => match line.bytes.strip_prefix(b"VmFlags:") {
+                    None => folios.line(line.bytes),
+                    Some(flags) => {
+                        return Ok(found.map(|vma| Vma {
+                            is_served: has_flag(flags, SERVED),
+                            large_folios_possible: folios.are_possible(flags),
+                            ..vma
+                        }));
                     }
-                }
+                },
             }
         }
         Ok(found)
+    }
+}
+
+/// What lines of smaps tell of large folios of anonymous memory in a VMA (proc_pid_smaps(5)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LargeFolios {
+    /// Nothing yet.
+    Untold,
+    /// THPeligible is 0, and no huge page is mapped.
+    No,
+    /// One is mapped as a whole, or the kernel may give it one.
+    Yes,
+}
+
+impl LargeFolios {
+    /// Takes over a line below the header.
+    pub(crate) fn line(&mut self, line: &[u8]) {
+        let value = |name: &[u8]| line.strip_prefix(name).map(<[u8]>::trim_ascii);
+        let huge = value(b"AnonHugePages:").map(|text| number::kib(text) == Some(0));
+        // Since Linux 5.0.
+        let eligible = value(b"THPeligible:").map(|text| number::decimal(text) == Some(0));
+        *self = match (*self, huge, eligible) {
+            (Self::Yes, ..) | (_, Some(false), _) | (_, _, Some(false)) => Self::Yes,
+            (_, _, Some(true)) => Self::No,
+            (told, ..) => told,
+        };
+    }
+
+    /// The answer for the VMA, whose flags are its last line. Where the kernel does not tell what
+    /// it may do, a VMA that forbids huge pages (`nh`) has none.
+    pub(crate) fn are_possible(self, flags: &[u8]) -> bool {
+        match self {
+            Self::Yes => true,
+            Self::No => false,
+            Self::Untold => !has_flag(flags, &[b"nh"]),
+        }
     }
 }
 
@@ -152,11 +199,25 @@ fn is_special(name: &[u8]) -> bool {
     name.starts_with(b"[") && !PLAIN.iter().any(|plain| name.starts_with(plain))
 }
 
-/// Whether a VMA's flags (proc_pid_smaps(5)) name userfaultfd: missing pages, write protection,
-/// minor faults.
-fn is_served(flags: &[u8]) -> bool {
-    let mut flags = flags.split(|&byte| byte == b' ');
-    flags.any(|flag| matches!(flag, b"um" | b"uw" | b"ui"))
+/// Whether what is absent of a VMA comes from a file, or from memory that others see. The first
+/// System V segment has inode 0; shared memory always has a file. A private mapping of /dev/zero
+/// has its name and holds anonymous memory (drivers/char/mem.c, `mmap_zero`).
+pub(crate) fn has_file(line: &MapsLine<'_>) -> bool {
+    let is_private_zero = !line.perms.shared && line.name == b"/dev/zero";
+    let has_device = line.inode != 0 || line.device != (0, 0);
+    line.perms.shared || has_device && !is_private_zero
+}
+
+/// Flags of userfaultfd for what is absent: missing pages, minor faults.
+pub(crate) const MISSING_SERVED: &[&[u8]] = &[b"um", b"ui"];
+
+/// The same and write protection, which keeps markers where pages are absent.
+const SERVED: &[&[u8]] = &[b"um", b"ui", b"uw"];
+
+/// Whether a VMA's flags (`VmFlags` of proc_pid_smaps(5)) have one of those named.
+pub(crate) fn has_flag(flags: &[u8], names: &[&[u8]]) -> bool {
+    let mut flags = flags.split(u8::is_ascii_whitespace);
+    flags.any(|flag| names.contains(&flag))
 }
 
 #[cfg(test)]
@@ -165,15 +226,35 @@ mod tests {
 
     #[test]
     fn userfaultfd_is_seen_in_the_flags_and_nothing_else_is() {
-        assert!(is_served(b" rd wr mr mw me ac um sd"));
-        assert!(is_served(b" rd uw "));
-        assert!(!is_served(b" rd wr mr mw me ac sd "));
-        assert!(!is_served(b""));
+        assert!(has_flag(b" rd wr mr mw me ac um sd", SERVED));
+        assert!(has_flag(b" rd uw ", SERVED));
+        assert!(!has_flag(b" rd wr mr mw me ac sd ", SERVED));
+        assert!(!has_flag(b"", SERVED));
+    }
+
+    #[test]
+    fn large_folios_are_ruled_out_only_by_what_smaps_says() {
+        let told = |lines: &[&[u8]], flags: &[u8]| {
+            let mut folios = LargeFolios::Untold;
+            lines.iter().for_each(|line| folios.line(line));
+            folios.are_possible(flags)
+        };
+        let (none, huge): (&[u8], &[u8]) = (b"AnonHugePages:     0 kB", b"AnonHugePages:  2048 kB");
+        let (no, yes): (&[u8], &[u8]) = (b"THPeligible:           0", b"THPeligible:    1");
+        assert!(!told(&[none, no], b" rd wr"));
+        assert!(told(&[huge, no], b" rd wr"));
+        assert!(told(&[none, yes], b" rd wr"));
+        assert!(told(&[b"AnonHugePages:  ?", no], b" rd wr"));
+        // Before Linux 5.0.
+        assert!(told(&[none], b" rd wr hg"));
+        assert!(told(&[none], b" rd wr"));
+        assert!(!told(&[none], b" rd wr nh"));
+        assert!(told(&[huge], b" rd wr nh"));
     }
 
     #[test]
     fn what_has_a_file_and_what_is_the_kernels_is_told_by_the_line() {
-        let cases: [(&[u8], bool, bool); 7] = [
+        let cases: [(&[u8], bool, bool); 9] = [
             (b"1000-2000 rw-p 00000000 00:00 0 ", false, false),
             (b"1000-2000 rw-p 00000000 00:00 0   [heap]", false, false),
             (
@@ -192,6 +273,12 @@ mod tests {
                 false,
             ),
             (b"1000-2000 rw-s 00000000 00:00 0   ", true, false),
+            (b"1000-2000 rw-p 00000000 00:06 5   /dev/zero", false, false),
+            (
+                b"1000-2000 rw-s 00000000 00:01 5   /dev/zero (deleted)",
+                true,
+                false,
+            ),
             (b"1000-2000 r--p 00000000 fe:00 5   /tmp/[v", true, false),
         ];
         for (line, has_file, special) in cases {

@@ -7,7 +7,9 @@ use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::{CWD, FileType, OFlags, RawDir, fstat, fstatfs, readlinkat_raw, stat};
-use rustix::io::{fcntl_getfd, pread, read, retry_on_intr, write};
+use rustix::io::{
+    IoSliceMut, ReadWriteFlags, fcntl_getfd, pread, preadv2, read, retry_on_intr, write,
+};
 
 /// A process, as a path of /proc names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +51,32 @@ pub fn open_mapped(pid: i32, start: u64, end: u64) -> Result<Option<OwnedFd>, Er
     let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
     // Looked at before it is opened: opening a device can have effects of its own.
     match FileType::from_raw_mode(stat(path)?.st_mode) {
-        FileType::RegularFile => open(path).map(Some),
+        FileType::RegularFile => open_untouched(path).map(Some),
         _ => Ok(None),
     }
+}
+
+/// Opens a file without reading marking its time of access, where that is permitted: to its owner
+/// and with CAP_FOWNER (open(2), O_NOATIME).
+fn open_untouched(path: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    match open_as(path, flags | OFlags::NOATIME) {
+        Err(Errno::PERM) => open_as(path, flags),
+        opened => opened,
+    }
+}
+
+/// As [`pread_once`], but only what is in memory already: preadv2(2) with RWF_NOWAIT.
+///
+/// # Errors
+/// `EAGAIN`: it would have to be waited for. `EOPNOTSUPP`: the file system cannot tell.
+pub fn pread_cached(file: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
+    preadv2(
+        file,
+        &mut [IoSliceMut::new(buffer)],
+        offset,
+        ReadWriteFlags::NOWAIT,
+    )
 }
 
 /// Opens a file for reading, not to be inherited over exec.

@@ -6,7 +6,7 @@
 //! then sets it going.
 
 use super::Errno;
-use super::file::{Process, read_proc};
+use super::file::{Process, each_thread, read_proc};
 use super::process::{Child, Side, exit, fork};
 use crate::proc::stat::Stat;
 use crate::sys::signal;
@@ -14,7 +14,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, set_parent_process_death_signal,
+    Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, set_parent_process_death_signal, setsid,
 };
 use rustix::thread::sched_yield;
 
@@ -39,7 +39,7 @@ impl Halted {
     /// `ESRCH` (gone), `EPERM` (another's), `EAGAIN` (it does not stop), `ENOSYS` (a kernel
     /// before 5.3 has no pidfd); as fork(2), pipe(2).
     pub fn stop(pid: i32) -> Result<Self, Errno> {
-        if is_stopped(pid)? {
+        if no_thread_runs(pid)? {
             return Ok(Self(None));
         }
         let target = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
@@ -53,7 +53,7 @@ impl Halted {
             _pipe: pipe,
         }));
         for _ in 0..LOOKS_MAX {
-            if is_stopped(pid)? {
+            if no_thread_runs(pid)? {
                 return Ok(held);
             }
             sched_yield();
@@ -71,11 +71,26 @@ impl Drop for Halted {
     }
 }
 
-fn is_stopped(pid: i32) -> Result<bool, Errno> {
+/// Whether no thread of it runs. One that has ended does not.
+///
+/// # Errors
+/// As open(2) of its task folder; `EIO` for a stat that is not understood.
+pub fn no_thread_runs(pid: i32) -> Result<bool, Errno> {
+    let (mut all, mut failed) = (true, Ok(()));
+    each_thread(pid, &mut |thread| match state(thread) {
+        Ok(state) => all &= matches!(state, b'T' | b't' | b'Z' | b'X'),
+        Err(errno) => failed = Err(errno),
+    })?;
+    failed.map(|()| all)
+}
+
+fn state(thread: i32) -> Result<u8, Errno> {
     let mut buffer = [0; 1024];
-    let text = read_proc(Process::Id(pid), "stat", &mut buffer)?;
-    let state = Stat::parse(text).ok_or(Errno::IO)?.state;
-    Ok(matches!(state, b'T' | b't'))
+    match read_proc(Process::Id(thread), "stat", &mut buffer) {
+        Ok(text) => Stat::parse(text).map(|stat| stat.state).ok_or(Errno::IO),
+        Err(Errno::NOENT | Errno::SRCH) => Ok(b'X'),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Starts the helper; it is ready when this returns.
@@ -101,7 +116,8 @@ fn helper(process: BorrowedFd<'_>) -> Result<(Child, OwnedFd), Errno> {
 
 /// The helper's life: it ends with us, and then lets the process go on.
 fn watch(process: BorrowedFd<'_>, pipe: &OwnedFd, telling: &OwnedFd) {
-    // What stops us from the keyboard reaches the helper as well; and it must outlive us.
+    // It must outlive us, and what is sent to our process group: timeout(1) with -s KILL does that.
+    let _ = setsid();
     if signal::ignore_stopping().is_err() || set_parent_process_death_signal(None).is_err() {
         return;
     }

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::measure::audit::{Auditor, Ended};
 use crate::measure::census::Counter;
 use crate::measure::plan::LIST_MAX;
-use crate::reader::Method;
+use crate::reader::{Manners, Method};
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stdout};
@@ -30,6 +30,13 @@ use words::Finding;
 
 /// Status of passes that could not begin, because the process had ended.
 const GONE: &str = "target-is-gone";
+/// Status of a pass over a process that was set going meanwhile.
+const WENT_ON: &str = "target-went-on";
+/// Without frame numbers a copy shows only where pagemap had called the page shared.
+const UNKNOWN_SPLITS: Error = Error::Invalid(
+    "faults were charged to a reader that nothing seen explains, and frames are hidden: what was \
+     split is unknown (split_pages is empty); ask with CAP_SYS_ADMIN, or with --stop",
+);
 /// Status of the other passes of a reader that the kernel refused.
 const REFUSED: &str = "not-permitted";
 
@@ -50,7 +57,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         return Err(live::refused(options.pid, "maps", Errno::SRCH));
     }
     let kernel = Kernel::read();
-    let (_held, stopped) = stop::still(options.pid, options.stop, clock)?;
+    let (_held, stopped) = stop::still(options.pid, options.stop)?;
     let buffers = options.methods.iter();
     let buffer = buffers.map(|method| method.buffer_bytes(options.block as usize));
     let auditor = Auditor::new(
@@ -63,6 +70,12 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     let mut run = Run {
         pid: options.pid,
         passes: 1 + options.warm,
+        stopped,
+        manners: Manners {
+            swap_in: options.allow_swap_in,
+            no_files: options.strict,
+            one_walk: true,
+        },
         common: Common {
             label: options.common.label,
             kernel: kernel.release(),
@@ -105,6 +118,9 @@ struct Run<'r> {
     pid: i32,
     /// Of each reader.
     passes: u64,
+    /// Whether it stood still when it began.
+    stopped: bool,
+    manners: Manners,
     common: Common<'r>,
     auditor: Auditor,
     splits: Splits,
@@ -150,6 +166,15 @@ impl Run<'_> {
     /// What became of the pass; the reason why its reader need not try again.
     fn note(&mut self, passed: &Passed) -> Option<&'static str> {
         let (error, lost) = match passed.ended {
+            Ok(()) if passed.split().is_none() && passed.tally.readable > 0 => {
+                (UNKNOWN_SPLITS, None)
+            }
+            Ok(()) if passed.went_on => (
+                Error::Invalid(
+                    "the process was set going (SIGCONT) while it was read: see the status column",
+                ),
+                None,
+            ),
             Ok(()) => return None,
             Err(Ended::Gone) => (Error::Ended(self.pid), None),
             Err(Ended::Refused(Errno::NOSYS)) => (
@@ -174,6 +199,7 @@ impl Passed {
     fn status(&self) -> Status<'static> {
         match self.ended {
             Ok(()) if self.tally.bytes == 0 => Status::Skipped("nothing-could-be-read"),
+            Ok(()) if self.went_on => Status::Skipped(WENT_ON),
             Ok(()) => Status::Ok,
             Err(Ended::Gone) => Status::Errno("ESRCH"),
             Err(Ended::Refused(errno) | Ended::Pagemap(errno)) => {

@@ -2,17 +2,20 @@
 //! like before and after.
 
 use super::super::live::{KERNEL_HALF, Mappings, Vma, each_vma};
-use super::Run;
+use super::{Run, stop};
 use crate::error::Error;
 use crate::measure::audit::{Ended, Tally};
+use crate::measure::census::Counter;
 use crate::measure::footprint;
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
-use crate::reader::{AnyReader, Method, Target};
+use crate::reader::hybrid::large;
+use crate::reader::{AnyReader, Care, Method, Target};
 use crate::sys::Errno;
 use crate::sys::file::{Process, read_proc};
-use crate::sys::process::Faults;
+use crate::sys::process::{Faults, own_id};
 use crate::text::Text;
+use core::mem;
 
 /// A pass.
 pub(super) struct Passed {
@@ -26,6 +29,31 @@ pub(super) struct Passed {
     pub(super) usage: Option<UsageDelta>,
     pub(super) faults: Option<(i64, i64)>,
     pub(super) vma_change: Option<i64>,
+    /// Whether it stood still at first and no longer did at the end.
+    pub(super) went_on: bool,
+    /// What became of the pages, if the reader is one that takes care.
+    pub(super) care: Option<Care>,
+}
+
+impl Passed {
+    /// Faults charged to the tool beyond what is seen to have been split or brought in; `None`
+    /// where they are not counted.
+    pub(super) fn unexplained_faults(&self) -> Option<u64> {
+        let fate = &self.tally.fate;
+        let faults = self.tally.faults?;
+        let seen = fate.split + fate.faulted_in + fate.swapped_in;
+        Some((faults.minor + faults.major).saturating_sub(seen))
+    }
+
+    /// Pages that were split. Without frame numbers a copy of a page that bit 56 called exclusive
+    /// cannot be seen; then faults that nothing else explains make the number unknown, unless they
+    /// are less than a hundredth of it.
+    pub(super) fn split(&self) -> Option<u64> {
+        let split = self.tally.fate.split;
+        let unexplained = self.unexplained_faults();
+        let known = self.pfn || unexplained.is_some_and(|faults| faults * 100 <= split);
+        Some(split).filter(|_| known)
+    }
 }
 
 /// How far the run has come, for the progress line.
@@ -68,7 +96,8 @@ fn is_wanted(vma: &Vma) -> bool {
 impl Run<'_> {
     /// Pages that `method` will split, by the page table now; `None` if that cannot be told.
     pub(super) fn predict(&mut self, method: Method, passes: u64) -> Result<Option<u64>, Error> {
-        let (mut shared, mut bytes) = (0, 0);
+        let (mut shared, mut doubtful, mut bytes) = (0, 0, 0);
+        let large = large::possible();
         let (auditor, page_kib) = (&mut self.auditor, self.common.page_bytes / 1024);
         let looked = each_vma(self.pid, "smaps", &mut |vma| {
             if is_wanted(vma) && vma.unsafe_to_read.is_none() {
@@ -79,13 +108,18 @@ impl Run<'_> {
                     census.know_anonymous(kib / page_kib);
                 }
                 shared += census.shared_anon;
+                if large && vma.large_folios_possible {
+                    doubtful += census.anonymous();
+                }
                 bytes += vma.end - vma.start;
             }
             Ok(())
         });
         self.progress.expect((passes * bytes) >> 20);
         // If the process is gone, the pass finds that out, and says it.
-        Ok(looked.ok().and_then(|()| self.splits.of(method, shared)))
+        Ok(looked
+            .ok()
+            .and_then(|()| self.splits.of(method, shared, doubtful)))
     }
 
     /// Reads everything once.
@@ -95,7 +129,11 @@ impl Run<'_> {
             faults: Some(Faults::default()),
             ..Tally::default()
         };
-        let ended = self.read_all(method, &mut tally)?;
+        if cold {
+            self.rehearse(method)?;
+        }
+        let mut care = None;
+        let ended = self.read_all(self.pid, method, &mut tally, &mut care)?;
         let after = Standing::now(self.pid);
         let both = |field: fn(&Standing) -> Option<(u64, u64)>| {
             let (after, before) = field(&after).zip(field(&before))?;
@@ -109,14 +147,36 @@ impl Run<'_> {
             ended,
             usage: after.usage.zip(before.usage).map(|(a, b)| a.since(&b)),
             faults: both(|standing| standing.faults),
+            care,
+            went_on: self.stopped && ended.is_ok() && !stop::stands(self.pid),
             vma_change: both(|standing| standing.mappings.map(|mappings| (mappings.vmas, 0)))
                 .map(|(vmas, _)| vmas),
         })
     }
 
-    fn read_all(&mut self, method: Method, tally: &mut Tally) -> Result<Result<(), Ended>, Error> {
-        let mut target = Target::process(self.pid, self.common.page_bytes as usize);
-        target.manners.one_walk = true;
+    /// Reads the tool itself, so that its own code and stack are there: a fault that is charged
+    /// later was caused by the target's memory.
+    fn rehearse(&mut self, method: Method) -> Result<(), Error> {
+        let own = Counter::open(own_id(), self.common.page_bytes as usize);
+        let own = own.map_err(Error::kernel("read the tool's own pagemap"))?;
+        let theirs = mem::replace(&mut self.auditor.counter, own);
+        let done = mem::take(&mut self.read_mib);
+        let read = self.read_all(own_id(), method, &mut Tally::default(), &mut None);
+        self.auditor.counter = theirs;
+        self.read_mib = done;
+        // Who cannot read itself has no rehearsal.
+        read.map(drop)
+    }
+
+    fn read_all(
+        &mut self,
+        pid: i32,
+        method: Method,
+        tally: &mut Tally,
+        care: &mut Option<Care>,
+    ) -> Result<Result<(), Ended>, Error> {
+        let mut target = Target::process(pid, self.common.page_bytes as usize);
+        target.manners = self.manners;
         let mut reader = match AnyReader::open(method, &target) {
             Ok(reader) => reader,
             Err(Errno::NOENT | Errno::SRCH) => return Ok(Err(Ended::Gone)),
@@ -126,9 +186,11 @@ impl Run<'_> {
         let mut next = Text::new();
         next.add("MiB: ").add(method.name());
         let mut ended = Ok(());
+        let buffer = self.auditor.buffer.address() as u64;
+        let is_own_buffer = |vma: &Vma| pid == own_id() && (vma.start..vma.end).contains(&buffer);
         let (auditor, done, progress) = (&mut self.auditor, &mut self.read_mib, &self.progress);
-        let walked = each_vma(self.pid, "smaps", &mut |vma| {
-            if !is_wanted(vma) {
+        let walked = each_vma(pid, "smaps", &mut |vma| {
+            if !is_wanted(vma) || is_own_buffer(vma) {
                 return Ok(());
             }
             if vma.unsafe_to_read.is_some() {
@@ -144,8 +206,9 @@ impl Run<'_> {
                     progress.show(done.shown_mib, &next);
                 }
             });
-            ended.map_err(|_| Error::Ended(self.pid))
+            ended.map_err(|_| Error::Ended(pid))
         });
+        *care = reader.care().copied();
         match walked {
             Ok(()) => {}
             Err(Error::Ended(_)) => return Ok(ended),

@@ -7,6 +7,7 @@ use crate::emit::record::Status;
 use crate::measure::evidence::Evidence;
 use crate::proc::smaps::UsageDelta;
 use crate::reader::Method;
+use crate::reader::hybrid::decide::Why;
 use crate::stats::mib_s_centi;
 use crate::sys::{cpu, errno};
 
@@ -75,6 +76,14 @@ pub(super) fn skipped<'c>(
         errno: "",
         left_out_bytes: None,
         status: Status::Skipped(reason),
+        split_exclusive_pages: None,
+        unexplained_faults: None,
+        target_anon_huge_kib: None,
+        left_swapped_pages: None,
+        left_guard_pages: None,
+        left_served_pages: None,
+        left_unmapped_pages: None,
+        left_not_in_memory_pages: None,
     }
 }
 
@@ -105,6 +114,7 @@ pub(super) fn make<'c>(
         false => (None, ns),
     };
     let rate = |ns: Option<u64>| mib_s_centi(tally.bytes, ns?).map(Centi);
+    let left = |why: Why| passed.care.map(|care| care.left[why as usize]);
     let minor = tally.faults.map(|faults| faults.minor);
     AuditRow {
         bytes_per_pass: Some(tally.bytes),
@@ -116,7 +126,7 @@ pub(super) fn make<'c>(
         tracked_pages: Some(fate.tracked),
         shared_before: Some(fate.tracked),
         shared_after: Some(fate.still_shared),
-        split_pages: Some(fate.split),
+        split_pages: passed.split(),
         target_minflt: passed.faults.map(|(minor, _)| minor),
         target_majflt: passed.faults.map(|(_, major)| major),
         reader_minflt_cold: minor.filter(|_| passed.cold),
@@ -126,7 +136,7 @@ pub(super) fn make<'c>(
         target_shared_dirty_kib: kib(|usage| usage.shared_dirty_kib),
         target_private_kib: kib(UsageDelta::private_kib),
         predicted_split_pages: predicted.filter(|_| passed.cold),
-        raced_pages: Some(fate.raced),
+        raced_pages: Some(fate.raced).filter(|_| passed.pfn),
         faulted_in_pages: Some(fate.faulted_in),
         swapped_in_pages: Some(fate.swapped_in),
         vmas: Some(tally.vmas),
@@ -136,6 +146,14 @@ pub(super) fn make<'c>(
         unread_runs: Some(tally.unread_runs),
         errno: tally.errno.map_or("", errno::name_or_unknown),
         left_out_bytes: Some(tally.left_out),
+        split_exclusive_pages: Some(fate.split_exclusive).filter(|_| passed.pfn),
+        unexplained_faults: passed.unexplained_faults(),
+        target_anon_huge_kib: kib(|usage| usage.anon_huge_kib),
+        left_swapped_pages: left(Why::Swapped),
+        left_guard_pages: left(Why::Guard),
+        left_served_pages: left(Why::Served),
+        left_unmapped_pages: left(Why::Unmapped),
+        left_not_in_memory_pages: left(Why::NotInMemory),
         ..nothing_tried
     }
 }

@@ -1,21 +1,16 @@
 //! `--stop`: the process holds still while it is read.
 
 use crate::error::Error;
-use crate::proc::stat::Stat;
-use crate::sys::file::{Process, each_thread, read_proc};
-use crate::sys::halt::Halted;
-use crate::sys::{Clock, Errno, process};
-
-/// Longest time that the threads may take to stop: one in an uninterruptible sleep does not.
-const PATIENCE_NS: u64 = 5_000_000_000;
+use crate::sys::halt::{Halted, no_thread_runs};
+use crate::sys::{Errno, process};
 
 /// Stops it if that was asked for and it runs; whether it stands still now.
 ///
 /// # Errors
 /// `EPERM`; a thread that does not stop.
-pub(super) fn still(pid: i32, asked: bool, clock: Clock) -> Result<(Option<Halted>, bool), Error> {
-    if is_stopped(pid) {
-        // By somebody else, who also lets it go.
+pub(super) fn still(pid: i32, asked: bool) -> Result<(Option<Halted>, bool), Error> {
+    if stands(pid) {
+        // Stopped by somebody else, who also lets it go.
         return Ok((None, true));
     }
     if !asked {
@@ -26,32 +21,17 @@ pub(super) fn still(pid: i32, asked: bool, clock: Clock) -> Result<(Option<Halte
             "--stop of this very process would never end",
         ));
     }
-    let held = Halted::stop(pid).map_err(Error::kernel("stop the process (SIGSTOP)"))?;
-    let start_ns = clock.now_ns();
-    while !is_stopped(pid) {
-        if clock.now_ns() - start_ns > PATIENCE_NS {
-            return Err(Error::Invalid(
-                "the process does not stop: a thread is in an uninterruptible sleep (state D); \
-                 try again, or without --stop",
-            ));
-        }
-        process::sleep_ms(1);
+    match Halted::stop(pid) {
+        Ok(held) => Ok((Some(held), true)),
+        Err(Errno::AGAIN) => Err(Error::Invalid(
+            "the process does not stop: a thread is in an uninterruptible sleep (state D); \
+             try again, or without --stop",
+        )),
+        Err(errno) => Err(Error::kernel("stop the process (SIGSTOP)")(errno)),
     }
-    Ok((Some(held), true))
 }
 
-/// Whether no thread of it runs. One that has ended does not.
-fn is_stopped(pid: i32) -> bool {
-    let mut all = true;
-    let listed = each_thread(pid, &mut |thread| {
-        let mut text = [0; 1024];
-        let stat = read_proc(Process::Id(thread), "stat", &mut text);
-        let state = match stat {
-            Ok(stat) => Stat::parse(stat).map(|stat| stat.state),
-            Err(Errno::NOENT | Errno::SRCH) => Some(b'X'),
-            Err(_) => None,
-        };
-        all &= matches!(state, Some(b'T' | b't' | b'Z' | b'X'));
-    });
-    listed.is_ok() && all
+/// Whether none of its threads runs; unknown is no.
+pub(super) fn stands(pid: i32) -> bool {
+    no_thread_runs(pid) == Ok(true)
 }

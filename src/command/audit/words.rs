@@ -5,7 +5,8 @@ use super::pass::Passed;
 use super::row::Common;
 use crate::emit::record::Status;
 use crate::proc::smaps::UsageDelta;
-use crate::reader::Method;
+use crate::reader::hybrid::decide::Why;
+use crate::reader::{Care, Method};
 use crate::stats::mib_s_centi;
 use crate::sys::errno;
 use crate::sys::stdio::stderr;
@@ -27,6 +28,11 @@ struct Seen {
     tally: crate::measure::audit::Tally,
     usage: Option<UsageDelta>,
     whole: bool,
+    went_on: bool,
+    pfn: bool,
+    split: Option<u64>,
+    unexplained: Option<u64>,
+    care: Option<Care>,
 }
 
 impl Finding {
@@ -47,7 +53,12 @@ impl Finding {
             self.cold = Some(Seen {
                 tally: passed.tally,
                 usage: passed.usage,
-                whole: passed.status() == Status::Ok,
+                whole: passed.went_on || passed.status() == Status::Ok,
+                went_on: passed.went_on,
+                pfn: passed.pfn,
+                split: passed.split(),
+                unexplained: passed.unexplained_faults(),
+                care: passed.care,
             });
         } else if passed.status() == Status::Ok {
             let rate = mib_s_centi(passed.tally.bytes, passed.tally.ns);
@@ -75,23 +86,28 @@ impl Finding {
             ", and then no further\n"
         };
         line.add(stopped_early).pad_line();
-        line.add("split ").number(fate.split).add(" of ");
-        line.number(fate.tracked).add(" shared pages, ");
-        line.number(fate.split * (page_bytes / 1024))
-            .add(" KiB; predicted ");
-        match self.predicted {
-            Some(predicted) => line.number(predicted).add(agreement(predicted, fate.split)),
-            None => line.add("nothing: it could not be tried here"),
-        };
-        line.add("\n").pad_line();
+        if seen.went_on {
+            line.add("it was set going meanwhile (SIGCONT): what it did itself is among this\n");
+            line.pad_line();
+        }
+        self.describe_split(seen, line, page_bytes);
+        line.pad_line();
         if let Some(usage) = &seen.usage {
             line.add("RSS ").change(usage.rss_kib).add(" KiB, PSS ");
             line.change(usage.pss_kib).add(" KiB, private ");
-            line.change(usage.private_kib()).add(" KiB; ");
+            line.change(usage.private_kib()).add(" KiB");
+            if usage.anon_huge_kib != 0 {
+                line.add(", huge pages ").change(usage.anon_huge_kib);
+                line.add(" KiB");
+            }
+            line.add("; ");
         }
         line.number(fate.faulted_in).add(" pages faulted in, ");
         line.number(fate.swapped_in).add(" swapped in, ");
-        line.number(fate.raced).add(" raced");
+        match seen.pfn {
+            true => line.number(fate.raced).add(" raced"),
+            false => line.add("raced unknown: frames are hidden"),
+        };
         if let Some(faults) = tally.faults {
             line.add("; ").number(faults.minor + faults.major);
             line.add(" faults charged to the reader");
@@ -103,6 +119,53 @@ impl Finding {
                 .number(tally.unread_runs)
                 .add(" places, first ");
             line.add(errno::name_or_unknown(errno)).add("\n");
+        }
+        if let Some(care) = seen.care.filter(|care| care.unread() > 0) {
+            line.pad_line().add("left unread, pages:");
+            for why in Why::ALL {
+                let pages = care.left[why as usize];
+                if pages > 0 {
+                    line.add(" ").add(why.name()).add(" ").number(pages);
+                }
+            }
+            line.add("\n");
+        }
+    }
+
+    /// What was split, against what was predicted, and what makes that uncertain.
+    fn describe_split(&self, seen: &Seen, line: &mut Text, page_bytes: u64) {
+        let fate = &seen.tally.fate;
+        line.add("split ");
+        match seen.split {
+            Some(split) => {
+                line.number(split).add(" of ").number(fate.tracked);
+                line.add(" shared pages, ")
+                    .number(split * (page_bytes / 1024));
+                line.add(" KiB")
+            }
+            None => line.add("an unknown number of pages"),
+        };
+        line.add("; predicted ");
+        match (self.predicted, seen.split) {
+            (None, _) => line.add("nothing: it cannot be told here"),
+            (Some(predicted), None) => line.number(predicted).add(": NOT known to be so"),
+            (Some(predicted), Some(split)) => {
+                line.number(predicted).add(agreement(predicted, split))
+            }
+        };
+        line.add("\n");
+        if fate.split_exclusive > 0 {
+            line.pad_line().number(fate.split_exclusive);
+            line.add(" of them pagemap had called the process's own\n");
+        }
+        // Of the others, some are the reader's own way of bringing pages in.
+        let told = self.method == Method::Hybrid || seen.split.is_none();
+        if let Some(faults) = seen.unexplained.filter(|&faults| told && faults > 0) {
+            line.pad_line().number(faults);
+            line.add(match seen.pfn {
+                true => " more faults; the frames stayed: unshared in place, without a copy\n",
+                false => " faults that nothing seen explains: as many pages may be split\n",
+            });
         }
     }
 }

@@ -9,9 +9,12 @@ use crate::reader::vma::Vma;
 pub enum Way {
     /// process_vm_readv: pins the page. Harmless where a pin has nothing to unshare.
     Pin,
+    /// Anonymous and mapped by nobody else, but perhaps part of a large folio: what is mapped
+    /// there tells, see [`mapped`].
+    Own,
     /// /proc/PID/mem: takes a plain reference. Harmless wherever the page is present.
     Copy,
-    /// Not in memory: what it holds follows from what is mapped there, see [`absent`].
+    /// Not in memory: what it holds follows from what is mapped there, see [`mapped`].
     Absent,
     /// Never written by anybody: zeros, by definition; the target is not asked.
     Zeros,
@@ -67,6 +70,12 @@ pub struct Rules {
     /// pages (a pin takes them apart, whoever maps them), nor where a page that is in memory
     /// may still be in swap for another process.
     pub exclusive_is_safe: bool,
+    /// Whether an anonymous page may be part of a large folio. Of such a one bit 56 errs both
+    /// ways: mapped as a whole, its first page answers for all (fs/proc/task_mmu.c,
+    /// `pagemap_pmd_range`), whatever the others' mappings are; and a page that only one process
+    /// maps is copied by a pin all the same while another maps any page of the folio
+    /// (mm/memory.c, `wp_can_reuse_anon_folio`).
+    pub large_folios_possible: bool,
     /// Whether swapped pages may be brought in.
     pub swap_in: bool,
     /// A shorter run of pages to pin, next to pages to copy, is copied with them.
@@ -82,7 +91,10 @@ pub const PIN_PAGES_MIN: usize = 3;
 pub const fn way(entry: Entry, rules: Rules) -> Way {
     match entry.present() {
         true if entry.file_or_shared_anon() => Way::Pin,
-        true if entry.exclusive() && rules.exclusive_is_safe => Way::Pin,
+        true if entry.exclusive() && rules.exclusive_is_safe => match rules.large_folios_possible {
+            true => Way::Own,
+            false => Way::Pin,
+        },
         // Shared by fork, the zero page, a large folio that bit 56 is not sure of: all are
         // copied without harm.
         true => Way::Copy,
@@ -93,9 +105,24 @@ pub const fn way(entry: Entry, rules: Rules) -> Way {
     }
 }
 
-/// For a page that is absent, by what is mapped there.
+/// What [`Way::Own`] and [`Way::Absent`] come to, by what is mapped there; another way stays.
 #[must_use]
-pub const fn absent(vma: Option<&Vma>) -> Way {
+pub const fn mapped(way: Way, vma: Option<&Vma>) -> Way {
+    match way {
+        Way::Own => own(vma),
+        Way::Absent => absent(vma),
+        known => known,
+    }
+}
+
+const fn own(vma: Option<&Vma>) -> Way {
+    match vma {
+        Some(vma) if !vma.large_folios_possible => Way::Pin,
+        _ => Way::Copy,
+    }
+}
+
+const fn absent(vma: Option<&Vma>) -> Way {
     match vma {
         None => Way::Leave(Why::Unmapped),
         Some(vma) if vma.is_served => Way::Leave(Why::Served),
@@ -174,8 +201,8 @@ impl Iterator for Runs<'_> {
 fn join(before: Run, run: Run, pin_pages_min: usize) -> Option<Run> {
     let together = match (before.way, run.way) {
         (Way::Copy, Way::Copy) => true,
-        (Way::Copy, Way::Pin) => run.pages < pin_pages_min,
-        (Way::Pin, Way::Copy) => before.pages < pin_pages_min,
+        (Way::Copy, Way::Pin | Way::Own) => run.pages < pin_pages_min,
+        (Way::Pin | Way::Own, Way::Copy) => before.pages < pin_pages_min,
         _ => false,
     };
     together.then_some(Run {
@@ -200,11 +227,16 @@ mod tests {
 
     const SAFE: Rules = Rules {
         exclusive_is_safe: true,
+        large_folios_possible: false,
         swap_in: false,
         pin_pages_min: 4,
     };
     const UNSAFE: Rules = Rules {
         exclusive_is_safe: false,
+        ..SAFE
+    };
+    const LARGE: Rules = Rules {
+        large_folios_possible: true,
         ..SAFE
     };
     const SWAP_IN: Rules = Rules {
@@ -218,6 +250,9 @@ mod tests {
             (PRESENT | EXCLUSIVE | 7, SAFE, Way::Pin),
             (PRESENT | EXCLUSIVE | SOFT_DIRTY, SAFE, Way::Pin),
             (PRESENT | EXCLUSIVE | 7, UNSAFE, Way::Copy),
+            (PRESENT | EXCLUSIVE | 7, LARGE, Way::Own),
+            (PRESENT | FILE | EXCLUSIVE, LARGE, Way::Pin),
+            (PRESENT | 7, LARGE, Way::Copy),
             (PRESENT | 7, SAFE, Way::Copy),
             (PRESENT, SAFE, Way::Copy),
             (PRESENT | FILE, UNSAFE, Way::Pin),
@@ -241,10 +276,12 @@ mod tests {
     fn a_pin_needs_a_file_or_the_exclusive_bit() {
         for high in 0..1u64 << 9 {
             let entry = Entry(high << 55 | 7);
-            for rules in [SAFE, UNSAFE, SWAP_IN] {
+            for rules in [SAFE, UNSAFE, SWAP_IN, LARGE] {
                 let harmless = entry.present()
                     && (entry.file_or_shared_anon()
-                        || entry.exclusive() && rules.exclusive_is_safe);
+                        || entry.exclusive()
+                            && rules.exclusive_is_safe
+                            && !rules.large_folios_possible);
                 assert_eq!(way(entry, rules) == Way::Pin, harmless, "{entry:?}");
             }
         }
@@ -253,13 +290,10 @@ mod tests {
     #[test]
     fn what_is_absent_is_known_by_its_mapping_only() {
         let vma = |has_file, is_special, is_served| Vma {
-            start: 0,
-            end: 4096,
-            offset: 0,
-            perms: Perms::parse(b"rw-p").unwrap(),
             has_file,
             is_special,
             is_served,
+            ..plain(true)
         };
         let cases = [
             (vma(false, false, false), Way::Zeros),
@@ -269,9 +303,32 @@ mod tests {
             (vma(true, false, true), Way::Leave(Why::Served)),
         ];
         for (vma, want) in cases {
-            assert_eq!(absent(Some(&vma)), want, "{vma:?}");
+            assert_eq!(mapped(Way::Absent, Some(&vma)), want, "{vma:?}");
         }
-        assert_eq!(absent(None), Way::Leave(Why::Unmapped));
+        assert_eq!(mapped(Way::Absent, None), Way::Leave(Why::Unmapped));
+    }
+
+    fn plain(large_folios_possible: bool) -> Vma {
+        Vma {
+            start: 0,
+            end: 4096,
+            offset: 0,
+            perms: Perms::parse(b"rw-p").unwrap(),
+            device: (0, 0),
+            has_file: false,
+            is_special: false,
+            is_served: false,
+            large_folios_possible,
+        }
+    }
+
+    /// Not even a page that bit 56 calls exclusive is pinned where a large folio may be.
+    #[test]
+    fn an_own_page_is_pinned_only_where_no_large_folio_can_be() {
+        assert_eq!(mapped(Way::Own, Some(&plain(false))), Way::Pin);
+        assert_eq!(mapped(Way::Own, Some(&plain(true))), Way::Copy);
+        assert_eq!(mapped(Way::Own, None), Way::Copy);
+        assert_eq!(mapped(Way::Pin, Some(&plain(true))), Way::Pin);
     }
 
     /// `x`: exclusive, `s`: shared, `.`: absent.

@@ -1,6 +1,6 @@
 //! The hands of the hybrid reader: each way of getting at bytes, and the buffer they come into.
 
-use super::decide::{Way, Why, absent};
+use super::decide::{Way, Why, mapped};
 use super::window::{Window, behind, reached};
 use super::{Care, Target};
 use crate::reader::map_files::MapFiles;
@@ -33,7 +33,7 @@ impl Hands {
         let pid = target.pid;
         let files = match target.manners.no_files {
             true => None,
-            false => Some(MapFiles::open(target)?),
+            false => Some(MapFiles::of_page_cache(target)?),
         };
         Ok(Self {
             pid,
@@ -72,7 +72,7 @@ impl Hands {
         if !self.window.has_room() {
             self.flush(io)?;
         }
-        if way != Way::Absent {
+        if !matches!(way, Way::Absent | Way::Own) {
             self.care.count(way, span.len.div_ceil(self.page_bytes));
         }
         match way {
@@ -81,7 +81,7 @@ impl Hands {
                 Ok(())
             }
             Way::Copy => self.copy(span, io),
-            Way::Absent => self.absent(span, io),
+            Way::Absent | Way::Own => self.by_mapping(way, span, io),
             Way::Zeros => {
                 let filled = self.window.filled();
                 io.buffer[filled..filled + span.len as usize].fill(0);
@@ -113,46 +113,54 @@ impl Hands {
         }
     }
 
-    /// What is not in memory, mapping by mapping.
-    fn absent(&mut self, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
+    /// What pagemap alone does not decide, mapping by mapping.
+    fn by_mapping(&mut self, way: Way, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
         let mut rest = span;
         while rest.len > 0 {
             let vma = self.vmas.at(rest.start).map_err(End::Failed)?;
             let until = vma.map_or_else(|| self.vmas.next_start(), |vma| vma.end);
             let len = rest.len.min(until - rest.start.0);
-            self.run(absent(vma.as_ref()), RemoteSpan { len, ..rest }, io)?;
+            self.run(mapped(way, vma.as_ref()), RemoteSpan { len, ..rest }, io)?;
             rest = behind(rest, len);
         }
         Ok(())
     }
 
-    /// From the file. What cannot be had from it is left unread.
+    /// From the file, as far as it is in the page cache. What cannot be had is left unread.
     fn file(&mut self, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
-        let filled = self.window.filled();
-        let place = &mut io.buffer[filled..filled + span.len as usize];
-        let mut got = 0;
-        if let Some(files) = &mut self.files {
-            while got < place.len() {
-                let at = span.start.plus(got as u64);
-                match files.read(at, &mut place[got..]) {
-                    Err(Errno::INTR) => {}
-                    Ok(0) | Err(_) => break,
-                    Ok(more) => got += more,
-                }
+        let mut rest = span;
+        while rest.len > 0 {
+            if !self.window.has_room() {
+                self.flush(io)?;
             }
-        }
-        let left = behind(span, got as u64).len.div_ceil(self.page_bytes);
-        if left > 0 {
-            self.care.filed -= left;
-            self.care.count(Way::Leave(Why::NotInMemory), left);
-        }
-        if got > 0 {
-            self.window.take(RemoteSpan {
-                len: got as u64,
-                ..span
-            });
+            let filled = self.window.filled();
+            let place = &mut io.buffer[filled..filled + rest.len as usize];
+            let files = self.files.as_mut().ok_or(Errno::NOENT);
+            let len = match files.and_then(|files| files.read(rest.start, place)) {
+                Err(Errno::INTR) => 0,
+                Ok(got) if got > 0 => {
+                    let len = got as u64;
+                    self.window.take(RemoteSpan { len, ..rest });
+                    len
+                }
+                // One page is not in the cache; the next may be.
+                Err(Errno::AGAIN) => {
+                    let page = self.page_bytes - rest.start.0 % self.page_bytes;
+                    self.leave(page.min(rest.len))
+                }
+                Ok(_) | Err(_) => self.leave(rest.len),
+            };
+            rest = behind(rest, len);
         }
         Ok(())
+    }
+
+    /// Counts bytes of a file, which were to be read, as left unread.
+    fn leave(&mut self, bytes: u64) -> u64 {
+        let pages = bytes.div_ceil(self.page_bytes);
+        self.care.filed -= pages;
+        self.care.count(Way::Leave(Why::NotInMemory), pages);
+        bytes
     }
 
     /// Fetches what was put off and hands the buffer on.

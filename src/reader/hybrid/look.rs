@@ -70,7 +70,9 @@ impl Look {
             self.count = read_words_at(self.pagemap.as_fd(), entries, offset)? as u64;
             self.first = page;
             if self.count == 0 {
-                return Err(Errno::SRCH);
+                // Nothing at an address that is no process's, either.
+                let is_alive = read_words_at(self.pagemap.as_fd(), &mut [0], 0)? > 0;
+                return Err(if is_alive { Errno::IO } else { Errno::SRCH });
             }
             let mut seen = self.entries[..self.count as usize].iter();
             if !seen.any(|&word| Entry(word).swapped() && !Entry(word).guard()) {

@@ -9,6 +9,7 @@
 
 pub mod decide;
 mod hands;
+pub mod large;
 mod look;
 mod window;
 
@@ -37,7 +38,8 @@ pub struct Manners {
     /// Leave pages of files that the target has not faulted in, instead of reading the file.
     pub no_files: bool,
     /// One walk over the target's mappings for all passes, which go up through its addresses:
-    /// for who reads a process in many passes, of which each would begin the walk anew.
+    /// for who reads a process in many passes, of which each would begin the walk anew. What the
+    /// page table showed ahead of one pass is not looked at again for the next.
     pub one_walk: bool,
 }
 
@@ -75,7 +77,7 @@ impl Care {
             Way::File => &mut self.filed,
             Way::Leave(why) => &mut self.left[why as usize],
             // Resolved before it is counted.
-            Way::Absent => return,
+            Way::Absent | Way::Own => return,
         };
         *place += pages;
     }
@@ -99,6 +101,7 @@ impl Hybrid {
             look: Look::open(target.pid, target.page_bytes as u64)?,
             rules: Rules {
                 exclusive_is_safe: nothing_is_joined(target.pid) && nothing_is_half_swapped(),
+                large_folios_possible: large::possible(),
                 swap_in: target.manners.swap_in,
                 pin_pages_min: PIN_PAGES_MIN,
             },
@@ -162,8 +165,8 @@ impl Reader for Hybrid {
     ) -> Pass {
         let before = own_faults();
         let left = self.care().unread();
-        self.look.forget();
         if !self.one_walk {
+            self.look.forget();
             self.hands.forget();
         }
         let mut io = Io {
@@ -211,14 +214,39 @@ fn nothing_is_joined(pid: i32) -> bool {
     }
 }
 
-/// Whether no page on this machine is in memory and in swap at once: such a page can be
-/// another process's, too, although only one maps it, and a pin would split it. Unknown is no.
+/// Whether no page on this machine is in swap: one that is in memory, too, can be another
+/// process's although only one maps it, and a pin would split it. Unknown is no.
 fn nothing_is_half_swapped() -> bool {
     let mut buffer = [0; 8192];
     let text = read_whole(c"/proc/meminfo", &mut buffer);
-    text.is_ok_and(|text| match status::kib_field(text, b"SwapCached") {
-        Some(kib) => kib == 0,
-        // A kernel without swap.
-        None => status::kib_field(text, b"SwapTotal").is_none_or(|kib| kib == 0),
-    })
+    text.is_ok_and(no_swap_in_use)
+}
+
+/// By /proc/meminfo. SwapCached, which would say it more narrowly, is summed over processors
+/// now and then only, and may be 0 for a second although there are such pages.
+fn no_swap_in_use(meminfo: &[u8]) -> bool {
+    let kib = |name: &[u8]| status::kib_field(meminfo, name);
+    let unused = match (kib(b"SwapTotal"), kib(b"SwapFree")) {
+        (Some(total), Some(free)) => total == free,
+        // A kernel without swap has neither.
+        (total, free) => total.is_none() && free.is_none(),
+    };
+    unused && kib(b"SwapCached").is_none_or(|kib| kib == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::no_swap_in_use;
+
+    #[test]
+    fn any_swap_in_use_makes_bit_56_unsafe_whatever_swap_cached_says() {
+        let used = b"SwapCached:  0 kB\nSwapTotal:  100 kB\nSwapFree:  96 kB\n";
+        let unused = b"SwapCached:  0 kB\nSwapTotal:  100 kB\nSwapFree:  100 kB\n";
+        let cached = b"SwapCached:  4 kB\nSwapTotal:  100 kB\nSwapFree:  100 kB\n";
+        assert!(!no_swap_in_use(used));
+        assert!(no_swap_in_use(unused));
+        assert!(!no_swap_in_use(cached));
+        assert!(no_swap_in_use(b"MemTotal:  100 kB\n"));
+        assert!(!no_swap_in_use(b"SwapTotal:  100 kB\n"));
+    }
 }
