@@ -54,6 +54,10 @@ pub(super) fn judge(question: &Question<'_>, page_bytes: u64, probed: &Probed) -
     if changes.vanished > 0 {
         return Status::Skipped("tracked-pages-vanished");
     }
+    // A copy, or the kernel moved them: what it was cannot be told.
+    if changes.moved > 0 {
+        return Status::Skipped("pages-moved");
+    }
     let (Some(method), Some(answer)) = (question.method, probed.answer) else {
         return Status::Ok;
     };
