@@ -460,6 +460,25 @@ fn what_is_set_up_is_used_and_put_back() {
             assert_eq!(number(row, "split_pages"), Some(0), "{row:?}");
         }
     }
+    a_hugetlb_copy_is_private_memory(&rows);
+}
+
+/// A pin copies the whole huge page, however little of it is read, and smaps has that in
+/// Private_Hugetlb and nowhere else (smaps_hugetlb_range, fs/proc/task_mmu.c).
+fn a_hugetlb_copy_is_private_memory(rows: &[Row]) {
+    let huge = fs::read_to_string("/proc/meminfo").unwrap();
+    let huge = huge
+        .lines()
+        .find_map(|line| line.strip_prefix("Hugepagesize:"));
+    let huge: Option<i64> = huge.and_then(|kib| kib.trim().strip_suffix(" kB")?.parse().ok());
+    for row in of(rows, "hugetlb", &["none", "proc", "vmread", "vmread-batch"]) {
+        let copies = vmread_splits() && PINNING.contains(&&*row["method"]);
+        let want = if copies { huge } else { Some(0) };
+        assert_eq!(number(row, "target_private_kib"), want, "{row:?}");
+        for unknown in ["target_rss_kib", "target_pss_kib", "target_referenced_kib"] {
+            assert_eq!(number(row, unknown), None, "{unknown} {row:?}");
+        }
+    }
 }
 
 #[test]
