@@ -183,6 +183,11 @@ impl Prober {
         })
     }
 
+    /// Has KSM run only while it is to merge: who calls puts back whether it runs.
+    pub fn merging_is_ours(&mut self) {
+        self.sizes.merging_is_ours = true;
+    }
+
     /// Reads `op` of `kind` with `method` in a fresh fork; `None` reads nothing.
     ///
     /// # Errors
