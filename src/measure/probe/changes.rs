@@ -31,6 +31,12 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// Pages that were split, whether or not they were read.
+    #[must_use]
+    pub const fn all_split(&self) -> u64 {
+        self.split + self.beyond
+    }
+
     /// Whether every page is as it was.
     pub(super) fn are_none(&self) -> bool {
         let unknown_or_none = |count: Option<u64>| count.unwrap_or(0) == 0;
