@@ -9,6 +9,7 @@ use common::{
     whole_stream,
 };
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
@@ -216,6 +217,35 @@ fn hybrid_changes_nothing_of_any_kind() {
     assert!(answered > 40, "{answered}");
 }
 
+/// What hybrid leaves has no errno: the status says that it was left.
+#[test]
+fn hybrid_says_that_it_left_what_lies_behind_the_end_of_a_file() {
+    let rows = rows().iter();
+    let mut left = rows.filter(|row| row["kind"] == "file-beyond-end" && row["op"] == "cross");
+    let left = left.find(|row| row["method"] == "hybrid").unwrap();
+    assert_eq!(number(left, "returned_bytes"), Some(page(left)));
+    assert_eq!(
+        (&*left["content"], &*left["status"]),
+        ("ok", "skipped:left-unread")
+    );
+}
+
+/// The server shares pages with the target until it is killed; what that does to Pss is the
+/// tool's own doing.
+#[test]
+fn smaps_is_unknown_once_the_server_was_killed() {
+    for row in rows().iter().filter(|row| row["kind"] == "fuse-silent") {
+        let want = match row["status"].as_str() {
+            "skipped:blocked" => None,
+            "ok" => Some(0),
+            _ => continue,
+        };
+        for column in ["target_pss_kib", "partner_private_kib"] {
+            assert_eq!(number(row, column), want, "{column} {row:?}");
+        }
+    }
+}
+
 #[test]
 fn closed_memory_is_refused_in_each_readers_words() {
     for kind in CLOSED {
@@ -392,6 +422,28 @@ fn an_ordinary_user_has_an_answer_to_every_question() {
     }
 }
 
+/// A want of descriptors says nothing of a kind, nor of what may be done here.
+#[test]
+fn a_want_of_descriptors_is_told_as_such() {
+    let script = format!("ulimit -n 7; exec {BINARY} probe -q --kind memfd-secret --method proc");
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let rows: Vec<&str> = text
+        .lines()
+        .filter(|row| row.starts_with("probe,"))
+        .collect();
+    assert_eq!(rows.len(), 4, "{text}");
+    // A kernel that has none says so before it wants a descriptor.
+    if rows[0].ends_with("skipped:no-such-kind-here") {
+        return;
+    }
+    assert!(
+        rows.iter().all(|row| row.ends_with("errno:EMFILE")),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(3));
+}
+
 /// What `--setup` changes, as text.
 fn settings() -> Vec<Option<String>> {
     const MM: &str = "/sys/kernel/mm";
@@ -448,8 +500,8 @@ fn what_is_set_up_is_used_and_put_back() {
         assert!(row["status"].starts_with("skipped:"), "{row:?}");
         assert!(number(row, "swapped_in_pages").is_none_or(|pages| pages == 0));
     }
-    // KSM itself, which runs on, may merge again what was split.
-    for kind in ["hugetlb", "mthp-64k"] {
+    // KSM is stopped once it has merged, and does not merge again what was split.
+    for kind in ["hugetlb", "mthp-64k", "ksm"] {
         for row in of(&rows, kind, &PINNING) {
             let tracked = number(row, "tracked_pages");
             assert!(tracked > Some(0));
@@ -460,6 +512,95 @@ fn what_is_set_up_is_used_and_put_back() {
             assert_eq!(number(row, "split_pages"), Some(0), "{row:?}");
         }
     }
+    a_hugetlb_copy_is_private_memory(&rows);
+}
+
+/// A pin copies the whole huge page, however little of it is read, and smaps has that in
+/// Private_Hugetlb and nowhere else (smaps_hugetlb_range, fs/proc/task_mmu.c).
+fn a_hugetlb_copy_is_private_memory(rows: &[Row]) {
+    let huge = fs::read_to_string("/proc/meminfo").unwrap();
+    let huge = huge
+        .lines()
+        .find_map(|line| line.strip_prefix("Hugepagesize:"));
+    let huge: Option<i64> = huge.and_then(|kib| kib.trim().strip_suffix(" kB")?.parse().ok());
+    for row in of(rows, "hugetlb", &["none", "proc", "vmread", "vmread-batch"]) {
+        let copies = vmread_splits() && PINNING.contains(&&*row["method"]);
+        let want = if copies { huge } else { Some(0) };
+        assert_eq!(number(row, "target_private_kib"), want, "{row:?}");
+        for unknown in ["target_rss_kib", "target_pss_kib", "target_referenced_kib"] {
+            assert_eq!(number(row, unknown), None, "{unknown} {row:?}");
+        }
+    }
+}
+
+/// A run with `--setup` of some seconds, for a read of it blocks, once it has begun to set up.
+fn setting_up(before: &[Option<String>]) -> Running {
+    let mut command = in_a_session("probe --setup --kind uffd-missing,ksm");
+    let spawned = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let mut running = Running(spawned.unwrap());
+    while settings() == before {
+        assert_eq!(
+            running.0.try_wait().unwrap(),
+            None,
+            "{BINARY} ended too soon"
+        );
+        std::thread::yield_now();
+    }
+    running
+}
+
+/// Two runs would undo what the other needs, and put back what the other has changed.
+#[test]
+fn only_one_run_sets_up_at_a_time() {
+    if !is_root() {
+        return;
+    }
+    let _alone = MACHINE.lock();
+    let before = settings();
+    let first = setting_up(&before);
+    let second = run("probe --setup -q --kind hole --method proc");
+    assert_eq!(second.status.code(), Some(3));
+    assert_eq!(
+        String::from_utf8_lossy(&second.stderr),
+        "cowitness: error: another probe has set up this machine and will put it back: wait for \
+         its end, then start again\n"
+    );
+    assert!(second.stdout.is_empty());
+    assert_ne!(settings(), before);
+    drop(first);
+    assert_eq!(settings(), before);
+}
+
+#[test]
+fn what_is_taken_away_meanwhile_is_no_clean_end() {
+    const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+    if !is_root() || !fs::read_to_string(ENABLED).is_ok_and(|text| text.contains("[madvise]")) {
+        return;
+    }
+    let _alone = MACHINE.lock();
+    // What is there is looked at before the first byte of output, and thp comes last.
+    let mut command = command(
+        "probe --kind anon-fork-shared,prot-none,hole,anon-own,anon-untouched,write-only,\
+         exec-only,shared-anon,memfd,thp",
+    );
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "#cowitness 1");
+    fs::write(ENABLED, "never").unwrap();
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    fs::write(ENABLED, "madvise").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(rest.iter().any(|row| row.ends_with("skipped:needs-setup")));
+    assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("somebody has taken away what a kind needs"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -468,21 +609,10 @@ fn a_signal_puts_everything_back_first() {
         return;
     }
     let _alone = MACHINE.lock();
-    for (signal, status) in [("-INT", 130), ("-TERM", 143)] {
+    for (signal, status) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
         let before = settings();
-        // The read that blocks makes the run last for seconds.
-        let mut command = in_a_session("probe --setup --kind uffd-missing");
-        let spawned = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let mut running = Running(spawned.unwrap());
+        let mut running = setting_up(&before);
         let pid = running.0.id();
-        while settings() == before {
-            assert_eq!(
-                running.0.try_wait().unwrap(),
-                None,
-                "{BINARY} ended too soon"
-            );
-            std::thread::yield_now();
-        }
         let sent = Command::new("kill")
             .args([signal, &pid.to_string()])
             .status();

@@ -35,10 +35,24 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             that came or the errno, and the frames, RSS, PSS and faults that changed. Rows of\n\
             method none read nothing; if they show a change, nothing here can be trusted\n\
             (status 3). What this machine, as it is, does not have is a row that is skipped,\n\
-            with the reason, and no failure. A read that does not return is killed.\n\
+            with the reason, and no failure. A read that does not return is killed. Each row has\n\
+            fresh memory and a fresh child, and the order is always that of the kinds and readers\n\
+            below: --seed changes nothing here.\n\
             \n\
             Nothing on the machine is changed unless --setup is given, or this is run by\n\
-            cowitness as the first process of a machine.\n",
+            cowitness as the first process of a machine. --setup says on standard error what it\n\
+            changes and from what, and puts it back; one run at a time may. Only SIGKILL leaves\n\
+            it: then write those values back (ksm/run, ksm/pages_to_scan, hugepages-64kB/enabled\n\
+            and others below /sys/kernel/mm; /proc/sys/vm/nr_hugepages), swapoff the /dev/zramN\n\
+            that /proc/swaps shows, and write N to /sys/class/zram-control/hot_remove.\n\
+            \n\
+            Kinds: anon-fork-shared, prot-none, prot-none-untouched, hole, anon-own,\n\
+            anon-parent-gone, anon-untouched, anon-zero-page, write-only, exec-only, shared-anon,\n\
+            shared-anon-untouched, file-private, file-private-untouched, file-cow-before-fork,\n\
+            file-cow-after-fork, file-shared, file-beyond-end, memfd, memfd-secret, thp, mthp-64k,\n\
+            hugetlb, guard, madv-dontfork, madv-wipeonfork, madv-free, mlocked, swapped, ksm,\n\
+            uffd-missing, fuse-silent, heap, stack, below-stack, vdso, vvar, vvar-vclock,\n\
+            vsyscall, last-page, kernel-address, tagged-address.\n",
     operand: None,
     options: OPTIONS,
     examples: &[
@@ -76,7 +90,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             short: "",
             value: "LIST",
             default: "all",
-            allowed: "all, or names of kinds as in the kind column",
+            allowed: "all, or names of kinds as in cowitness probe --help",
             help: "kinds of memory",
         },
         set: |options, word| {
@@ -91,7 +105,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             value: "",
             default: "",
             allowed: "no value",
-            help: "as root: allow and reserve huge pages, run KSM, swap to an unused zram0; put \
+            help: "as root: allow and reserve huge pages, run KSM, swap to a new zram device; put \
                    back at the end and at signals",
         },
         set: |options, _| {
@@ -120,5 +134,18 @@ fn methods(word: Word) -> Result<List<Method>, Refused> {
         names => value::list(names, |name| {
             Method::from_name(name).filter(other).ok_or(Refused)
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::kinds::KINDS;
+
+    #[test]
+    fn help_names_every_kind_in_the_order_of_the_table() {
+        let (_, kinds) = SPEC.about.split_once("Kinds: ").unwrap();
+        let named = kinds.trim_end().trim_end_matches('.').split(',');
+        assert!(named.map(str::trim).eq(KINDS.iter().map(|kind| kind.name)));
     }
 }

@@ -2,8 +2,8 @@
 //! /proc/PID/smaps_rollup, which has one header and the same fields.
 //!
 //! Source: proc_pid_smaps(5); Documentation/filesystems/proc.rst; `__show_smap` in
-//! fs/proc/task_mmu.c. The ten fields read here have been in every kernel since 2.6.38;
-//! those that came later are passed over.
+//! fs/proc/task_mmu.c. The first ten fields read here have been in every kernel since 2.6.38;
+//! the two of hugetlb came with 4.4 (25ee01a2fca0), and may be missing. Others are passed over.
 
 use super::maps::MapsLine;
 use super::number::{kib, split_once};
@@ -16,7 +16,8 @@ struct Field {
     slot: fn(&mut Usage) -> &mut u64,
 }
 
-static FIELDS: [Field; 10] = [
+/// Those that every kernel has come first.
+static FIELDS: [Field; 12] = [
     Field::new("Rss", |usage| &mut usage.rss_kib),
     Field::new("Pss", |usage| &mut usage.pss_kib),
     Field::new("Shared_Clean", |usage| &mut usage.shared_clean_kib),
@@ -27,7 +28,12 @@ static FIELDS: [Field; 10] = [
     Field::new("Anonymous", |usage| &mut usage.anonymous_kib),
     Field::new("AnonHugePages", |usage| &mut usage.anon_huge_kib),
     Field::new("Swap", |usage| &mut usage.swap_kib),
+    Field::new("Shared_Hugetlb", |usage| &mut usage.shared_hugetlb_kib),
+    Field::new("Private_Hugetlb", |usage| &mut usage.private_hugetlb_kib),
 ];
+
+/// How many of [`FIELDS`] every VMA must have.
+const NEEDED: usize = 10;
 
 impl Field {
     const fn new(name: &'static str, slot: fn(&mut Usage) -> &mut u64) -> Self {
@@ -184,7 +190,8 @@ impl Section {
         let Self::Counted { seen } = *self else {
             return Ok(());
         };
-        match FIELDS.iter().zip(0..).find(|(_, bit)| seen >> bit & 1 == 0) {
+        let mut needed = FIELDS[..NEEDED].iter().zip(0..);
+        match needed.find(|(_, bit)| seen >> bit & 1 == 0) {
             Some((field, _)) => Err(SmapsError::Missing(field.name)),
             None => Ok(()),
         }
@@ -224,6 +231,7 @@ mod tests {
             anonymous_kib: 64 + 64,
             anon_huge_kib: 0,
             swap_kib: 4,
+            ..Usage::default()
         }
     }
 
@@ -309,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_field_that_never_came_is_named() {
-        for field in &FIELDS {
+        for field in &FIELDS[..NEEDED] {
             let cut = without(SMAPS, field.name);
             assert_eq!(sum(arena(), &cut), Err(SmapsError::Missing(field.name)));
         }
@@ -325,6 +333,17 @@ mod tests {
             text.replace_range(at..end, "");
         }
         text
+    }
+
+    /// smaps_hugetlb_range (fs/proc/task_mmu.c) adds to these two fields alone.
+    #[test]
+    fn a_hugetlb_page_of_ones_own_is_private_memory() {
+        let none = "Private_Hugetlb:       0 kB";
+        assert!(SMAPS.contains(none));
+        let text = SMAPS.replace(none, "Private_Hugetlb:    2048 kB");
+        let usage = sum(arena(), &text).unwrap();
+        assert_eq!(usage.private_hugetlb_kib, 2 * 2048);
+        assert_eq!(usage.private_kib(), arena_usage().private_kib() + 2 * 2048);
     }
 
     #[test]

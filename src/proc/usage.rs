@@ -3,7 +3,7 @@
 /// The largest amount that [`Usage::since`] can subtract exactly, in KiB.
 pub(super) const MAX_KIB: u64 = i64::MAX.cast_unsigned();
 
-/// The ten fields, in KiB, and the number of VMAs they were summed over.
+/// The fields, in KiB, and the number of VMAs they were summed over.
 ///
 /// The kernel cuts each VMA's Pss down to whole KiB, so over many VMAs `pss_kib` is up
 /// to `vmas` KiB too small; a rollup is cut once.
@@ -31,6 +31,10 @@ pub struct Counters<T> {
     pub anon_huge_kib: T,
     /// Swapped-out anonymous memory.
     pub swap_kib: T,
+    /// hugetlb pages with several mappings, which no other field has in it.
+    pub shared_hugetlb_kib: T,
+    /// hugetlb pages mapped once, likewise.
+    pub private_hugetlb_kib: T,
 }
 
 /// What is used.
@@ -40,11 +44,12 @@ pub type Usage = Counters<u64>;
 pub type UsageDelta = Counters<i64>;
 
 impl Usage {
-    /// Memory nobody else maps (USS): private clean plus private dirty.
+    /// Memory nobody else maps (USS): private clean plus private dirty plus private hugetlb.
     #[must_use]
     pub fn private_kib(&self) -> u64 {
         self.private_clean_kib
             .saturating_add(self.private_dirty_kib)
+            .saturating_add(self.private_hugetlb_kib)
     }
 
     /// This minus `before`.
@@ -62,6 +67,8 @@ impl Usage {
             anonymous_kib: minus(self.anonymous_kib, before.anonymous_kib),
             anon_huge_kib: minus(self.anon_huge_kib, before.anon_huge_kib),
             swap_kib: minus(self.swap_kib, before.swap_kib),
+            shared_hugetlb_kib: minus(self.shared_hugetlb_kib, before.shared_hugetlb_kib),
+            private_hugetlb_kib: minus(self.private_hugetlb_kib, before.private_hugetlb_kib),
         }
     }
 }
@@ -72,6 +79,7 @@ impl UsageDelta {
     pub fn private_kib(&self) -> i64 {
         self.private_clean_kib
             .saturating_add(self.private_dirty_kib)
+            .saturating_add(self.private_hugetlb_kib)
     }
 }
 
@@ -126,6 +134,8 @@ mod tests {
             anonymous_kib: 9,
             anon_huge_kib: 10,
             swap_kib: 11,
+            shared_hugetlb_kib: 12,
+            private_hugetlb_kib: 13,
         };
         let expected = UsageDelta {
             vmas: 1,
@@ -139,6 +149,8 @@ mod tests {
             anonymous_kib: 9,
             anon_huge_kib: 10,
             swap_kib: 11,
+            shared_hugetlb_kib: 12,
+            private_hugetlb_kib: 13,
         };
         assert_eq!(after.since(&Usage::default()), expected);
         assert_eq!(after.since(&after), UsageDelta::default());

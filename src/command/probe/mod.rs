@@ -4,6 +4,7 @@ mod row;
 mod setup;
 mod summary;
 mod table;
+mod zram;
 
 use super::env::{self, Context, Kernel};
 use crate::cli::Effective;
@@ -12,14 +13,16 @@ use crate::emit::probe_row::{ProbeRow, is_loss};
 use crate::emit::record::Status;
 use crate::emit::stream::{Preamble, Rows};
 use crate::error::Error;
-use crate::fixture::kinds::Kinds;
+use crate::fixture::kinds::{KINDS, Kind, Kinds, reason};
 use crate::measure::probe::Prober;
 use crate::reader::Method;
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stderr, stdout};
 use crate::sys::{Clock, cpu};
+use heapless::Vec;
 use row::Common;
+use setup::Ours;
 use table::Grid;
 
 /// Asks everything.
@@ -28,13 +31,18 @@ use table::Grid;
 /// See [`Error`]. Rows of probes that ended before are already written.
 pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
     if options.setup || setup::is_run_by_init() {
-        let probe = &mut || every_question(options, effective, auxv);
+        let probe = &mut |ours| every_question(options, effective, auxv, ours);
         return setup::around(options.common.quiet, auxv.page_bytes(), probe);
     }
-    every_question(options, effective, auxv)
+    every_question(options, effective, auxv, Ours::default())
 }
 
-fn every_question(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
+fn every_question(
+    options: &Options,
+    effective: &Effective,
+    auxv: &Auxv,
+    ours: Ours,
+) -> Result<(), Error> {
     let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
     let pinned = cpu::current().map_err(Error::kernel("ask for the current CPU"))?;
     cpu::pin(pinned).map_err(|errno| Error::Cpu(pinned, errno))?;
@@ -56,9 +64,13 @@ fn every_question(options: &Options, effective: &Effective, auxv: &Auxv) -> Resu
         },
         methods: &options.methods,
         kinds: options.kinds,
+        met: KINDS.iter().map(|kind| kind.needs.met().is_ok()).collect(),
         grid: Grid::new(),
         ending: Ok(()),
     };
+    if ours.merging {
+        run.prober.merging_is_ours();
+    }
     let mut preamble = Preamble::begin(stdout())?;
     env::write(&mut preamble, &context)?;
     let mut rows = preamble.header::<ProbeRow<'_>>(run.total())?;
@@ -88,6 +100,8 @@ struct Run<'r> {
     common: Common<'r>,
     methods: &'r [Method],
     kinds: Kinds,
+    /// Of each kind, whether what it needs was there in the beginning.
+    met: Vec<bool, 64>,
     grid: Grid,
     /// The worst that was seen.
     ending: Result<(), Error>,
@@ -116,10 +130,23 @@ impl Run<'_> {
                         ));
                     }
                     self.note(&row);
+                    self.note_taken_away(kind, probed.status);
                 }
             }
         }
         Ok(())
+    }
+
+    /// What was there in the beginning, set up or not, has to stay.
+    fn note_taken_away(&mut self, kind: &Kind, status: Status<'_>) {
+        let mut met = KINDS.iter().zip(&self.met);
+        let was_there = met.any(|(other, &met)| met && other.name == kind.name);
+        if was_there && status == Status::Skipped(reason::NEEDS_SETUP) && self.ending.is_ok() {
+            self.ending = Err(Error::Invalid(
+                "somebody has taken away what a kind needs and had: see the rows of needs-setup, \
+                 and start again",
+            ));
+        }
     }
 
     fn note(&mut self, row: &ProbeRow<'_>) {

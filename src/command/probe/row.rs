@@ -1,7 +1,7 @@
 //! From what was probed to a row.
 
 use crate::emit::probe_row::ProbeRow;
-use crate::fixture::kinds::{Kind, Op};
+use crate::fixture::kinds::{Kind, Need, Op};
 use crate::measure::probe::{Answer, Content, Probed, Prober};
 use crate::proc::smaps::UsageDelta;
 use crate::reader::{End, Method};
@@ -26,6 +26,9 @@ pub(super) fn make<'c>(
     let answer = probed.answer.as_ref();
     let changes = probed.changes;
     let target = |field: fn(&UsageDelta) -> i64| probed.target.as_ref().map(field);
+    // Of hugetlb pages smaps has only how much is shared and private.
+    let small =
+        |field: fn(&UsageDelta) -> i64| target(field).filter(|_| kind.needs != Need::ReservedPages);
     ProbeRow {
         label: common.label,
         kernel: common.kernel,
@@ -49,12 +52,12 @@ pub(super) fn make<'c>(
         target_majflt: probed.target_faults.map(|faults| faults.1),
         reader_minflt: probed.reader_faults.map(|faults| faults.minor),
         reader_majflt: probed.reader_faults.map(|faults| faults.major),
-        target_rss_kib: target(|delta| delta.rss_kib),
-        target_pss_kib: target(|delta| delta.pss_kib),
+        target_rss_kib: small(|delta| delta.rss_kib),
+        target_pss_kib: small(|delta| delta.pss_kib),
         target_private_kib: target(UsageDelta::private_kib),
-        target_shared_dirty_kib: target(|delta| delta.shared_dirty_kib),
+        target_shared_dirty_kib: small(|delta| delta.shared_dirty_kib),
         target_anon_huge_kib: target(|delta| delta.anon_huge_kib),
-        target_referenced_kib: target(|delta| delta.referenced_kib),
+        target_referenced_kib: small(|delta| delta.referenced_kib),
         soft_dirty_pages: changes.and_then(|changes| changes.soft_dirty),
         vma_change: target(|delta| delta.vmas),
         partner_changed_pages: changes.and_then(|changes| changes.partner),

@@ -4,26 +4,29 @@
 //! child ends, and at SIGINT, SIGTERM and SIGHUP, everything is as it was before this process
 //! ends; only SIGKILL of it leaves the changes.
 
+use super::zram::{self, Zram};
 use crate::command::apart::apart;
 use crate::error::Error;
 use crate::fixture::kinds::file;
 use crate::proc::choice::selected;
 use crate::proc::number::decimal;
-use crate::sys::file::{open, read_at, read_link, read_whole, write_whole};
+use crate::sys::file::{open, read_link, read_whole, write_whole};
 use crate::sys::process;
 use crate::sys::signal;
 use crate::sys::stdio::stderr;
-use crate::sys::system::{swap_off, swap_on};
 use crate::sys::{Errno, errno};
 use crate::text::Text;
 use core::ffi::CStr;
 use heapless::Vec;
-use rustix::fd::AsFd;
+use rustix::fd::OwnedFd;
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, getppid};
 
 /// A file of the kernel's and what is written to it.
 struct Change {
     path: &'static CStr,
+    /// For the error if that fails.
+    put_back: &'static str,
     /// What is to be written, given what the file says; `None`: it may stay.
     want: fn(&[u8]) -> Option<&'static [u8]>,
 }
@@ -32,19 +35,24 @@ struct Change {
 static CHANGES: [Change; 6] = [
     Change {
         path: file::HUGE,
+        put_back: "put back the mode of huge pages (transparent_hugepage/enabled)",
         want: |text| (selected(text) == Some(b"never")).then_some(b"madvise"),
     },
     Change {
         path: file::MEDIUM,
+        put_back: "put back the mode of huge pages of 64 KiB (hugepages-64kB/enabled)",
         want: |text| (selected(text) == Some(b"never")).then_some(b"madvise"),
     },
+    // A reservation that stays below what was asked for leaves hugetlb at needs-setup.
     Change {
         path: file::RESERVED,
+        put_back: "put back the pages reserved for hugetlb (vm.nr_hugepages)",
         want: |text| decimal(text).is_some_and(|pages| pages < 2).then_some(b"2"),
     },
     // Two rounds over some pages are enough, and are soon done.
     Change {
         path: c"/sys/kernel/mm/ksm/pages_to_scan",
+        put_back: "put back how much KSM scans (ksm/pages_to_scan)",
         want: |text| {
             decimal(text)
                 .is_some_and(|pages| pages < 1000)
@@ -53,6 +61,7 @@ static CHANGES: [Change; 6] = [
     },
     Change {
         path: c"/sys/kernel/mm/ksm/sleep_millisecs",
+        put_back: "put back how long KSM sleeps (ksm/sleep_millisecs)",
         want: |text| {
             decimal(text)
                 .is_some_and(|millis| millis > 20)
@@ -61,15 +70,14 @@ static CHANGES: [Change; 6] = [
     },
     Change {
         path: file::MERGING,
+        put_back: "put back whether KSM runs (ksm/run)",
         want: |text| (text != b"1").then_some(b"1"),
     },
 ];
 
-/// Compressed memory that can be swapped to: a device, its size, what forgets it.
-const ZRAM: &CStr = c"/dev/zram0";
-const ZRAM_SIZE: &CStr = c"/sys/block/zram0/disksize";
-const ZRAM_RESET: &CStr = c"/sys/block/zram0/reset";
-const ZRAM_BYTES: &[u8] = b"67108864";
+/// What is locked (flock(2)) while something is set up: it is there wherever there is something
+/// to change, nobody else locks it, and nothing is left behind.
+const LOCK: &CStr = c"/sys/kernel/mm";
 
 /// Longest text that a file of [`CHANGES`] holds.
 const VALUE_BYTES: usize = 64;
@@ -77,8 +85,15 @@ const VALUE_BYTES: usize = 64;
 /// What is to be put back.
 #[derive(Default)]
 struct Undo {
-    values: Vec<(&'static CStr, Vec<u8, VALUE_BYTES>), { CHANGES.len() }>,
-    swap: bool,
+    values: Vec<(&'static Change, Vec<u8, VALUE_BYTES>), { CHANGES.len() }>,
+    swap: Option<Zram>,
+}
+
+/// What a run may change again, since it is put back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ours {
+    /// Whether KSM runs.
+    pub(super) merging: bool,
 }
 
 /// Whether this process was started by our own first process of a machine: then the machine
@@ -95,15 +110,37 @@ pub(super) fn is_run_by_init() -> bool {
 pub(super) fn around(
     quiet: bool,
     page_bytes: usize,
-    probe: &mut dyn FnMut() -> Result<(), Error>,
+    probe: &mut dyn FnMut(Ours) -> Result<(), Error>,
 ) -> Result<(), Error> {
+    let _alone = lock()?;
     let held = signal::hold().map_err(Error::kernel("hold back signals"))?;
     let mut undo = Undo::default();
     change(&mut undo, quiet, page_bytes);
-    let ended = apart(&held, probe);
+    let ours = Ours {
+        merging: undo.has(file::MERGING),
+    };
+    let ended = apart(&held, &mut || probe(ours));
     let restored = undo.all();
     drop(held);
     restored.and(ended)
+}
+
+/// Keeps a second run from changing, and from putting back, what this one has changed.
+fn lock() -> Result<Option<OwnedFd>, Error> {
+    let folder = match open(LOCK) {
+        Ok(folder) => folder,
+        // Without sysfs there is next to nothing to set up.
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(Error::Kernel("open /sys/kernel/mm", errno)),
+    };
+    match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(folder)),
+        Err(Errno::AGAIN) => Err(Error::Invalid(
+            "another probe has set up this machine and will put it back: wait for its end, then \
+             start again",
+        )),
+        Err(errno) => Err(Error::Kernel("lock /sys/kernel/mm", errno)),
+    }
 }
 
 /// Makes all changes that can be made; who asks for a kind whose need is not met is told so.
@@ -118,73 +155,35 @@ fn change(undo: &mut Undo, quiet: bool, page_bytes: usize) {
         };
         let old = Vec::from_slice(selected(text).unwrap_or(text));
         let Ok(old) = old else { continue };
-        tell(
-            quiet,
-            change.path,
-            &old,
-            want,
-            write_whole(change.path, want),
-        );
-        // Whether or not it took: what is written back is what was there.
-        let _ = undo.values.push((change.path, old));
+        let done = write_whole(change.path, want);
+        tell(quiet, change.path, &old, want, done);
+        if done.is_ok() {
+            // There is room for every change.
+            let _ = undo.values.push((change, old));
+        }
     }
     let mut buffer = [0; 4096];
     let swaps = read_whole(file::SWAPS, &mut buffer);
     if swaps.is_ok_and(|text| !text.trim_ascii().contains(&b'\n')) {
-        let done = swap_to_zram(undo, page_bytes);
-        tell(quiet, ZRAM, b"unused", b"swap", done);
-    }
-}
-
-/// Makes swap space of a device that nobody uses.
-fn swap_to_zram(undo: &mut Undo, page_bytes: usize) -> Result<(), Errno> {
-    let mut buffer = [0; 32];
-    if read_whole(ZRAM_SIZE, &mut buffer)?.trim_ascii() != b"0" {
-        return Err(Errno::BUSY);
-    }
-    write_whole(ZRAM_SIZE, ZRAM_BYTES)?;
-    undo.swap = true;
-    sign(ZRAM, page_bytes)?;
-    swap_on(ZRAM)
-}
-
-/// Writes what mkswap(8) writes: version 1, the number of the last page, the signature at the
-/// end of the first page (include/linux/swap.h, `union swap_header`).
-fn sign(device: &CStr, page_bytes: usize) -> Result<(), Errno> {
-    let last = decimal(ZRAM_BYTES).unwrap_or(0) / page_bytes as u64 - 1;
-    let mut header = [0_u8; 65536];
-    let page = header.get_mut(..page_bytes).ok_or(Errno::INVAL)?;
-    page[1024..1028].copy_from_slice(&1_u32.to_ne_bytes());
-    page[1028..1032].copy_from_slice(&(last as u32).to_ne_bytes());
-    page[page_bytes - 10..].copy_from_slice(b"SWAPSPACE2");
-    write_whole(device, page)?;
-    // Read back: what cannot be read cannot be swapped in.
-    let mut signature = [0; 10];
-    let device = open(device)?;
-    let at = page_bytes as u64 - 10;
-    match read_at(device.as_fd(), &mut signature, at)? == 10 && signature == *b"SWAPSPACE2" {
-        true => Ok(()),
-        false => Err(Errno::IO),
+        let swap = Zram::swap_to(page_bytes);
+        let made = swap.as_ref().map(|_| ()).map_err(|errno| *errno);
+        tell(quiet, zram::ADD, b"no swap", b"swap to a new device", made);
+        undo.swap = swap.ok();
     }
 }
 
 impl Undo {
+    fn has(&self, path: &CStr) -> bool {
+        self.values.iter().any(|(change, _)| change.path == path)
+    }
+
     /// Puts everything back; the first that cannot be is the error.
     fn all(self) -> Result<(), Error> {
-        let mut ended = Ok(());
-        if self.swap {
-            // EINVAL: swapping to it never began.
-            let off = match swap_off(ZRAM) {
-                Err(Errno::INVAL) => Ok(()),
-                off => off,
-            };
-            let off = off.and_then(|()| write_whole(ZRAM_RESET, b"1"));
-            ended = off.map_err(Error::kernel("stop swapping to /dev/zram0"));
-        }
-        for (path, old) in self.values.into_iter().rev() {
-            let back = write_whole(path, &old);
-            let back = back.map_err(Error::kernel(path.to_str().unwrap_or("a setting")));
-            ended = ended.and(back);
+        let off = self.swap.map_or(Ok(()), |swap| swap.take_away());
+        let mut ended = off.map_err(Error::kernel("take away the zram device swapped to"));
+        for (change, old) in self.values.into_iter().rev() {
+            let back = write_whole(change.path, &old);
+            ended = ended.and(back.map_err(Error::kernel(change.put_back)));
         }
         ended
     }

@@ -1,7 +1,7 @@
 //! The table in words: what each reader gets and changes here, the worst first, and which to
 //! choose for what.
 
-use super::table::{EFFECTS, Gave, Grid, Line, send};
+use super::table::{ACCESSED, EFFECTS, Gave, Grid, Line, send};
 use crate::emit::probe_row::reason;
 use crate::fixture::kinds::Op;
 use crate::measure::plan::List;
@@ -24,6 +24,25 @@ struct Score {
     harm: [usize; EFFECTS.len() + 1],
     /// Kinds of which the first page came.
     got: usize,
+}
+
+/// The gravest that a reader did.
+enum Worst {
+    Nothing,
+    /// Accessed marks, and nothing else.
+    Accessed,
+    More,
+}
+
+impl Score {
+    fn worst(&self) -> Worst {
+        let shown = |bit: usize| self.harm[bit] > 0;
+        match (0..self.harm.len()).find(|&bit| bit != ACCESSED && shown(bit)) {
+            Some(_) => Worst::More,
+            None if shown(ACCESSED) => Worst::Accessed,
+            None => Worst::Nothing,
+        }
+    }
 }
 
 /// Writes it.
@@ -90,10 +109,13 @@ fn got(line: &Line, column: usize) -> bool {
 fn reader(out: Output, grid: &Grid, score: &Score) -> Result<(), Errno> {
     let mut head = Text::new();
     head.add("  ").add(score.method.name());
-    head.add(": gets ").number(score.got as u64).add(" kinds");
-    if score.harm.iter().all(|&kinds| kinds == 0) {
-        head.add(" and changes none");
-    }
+    head.add(": gets ").number(score.got as u64);
+    head.add(if score.got == 1 { " kind" } else { " kinds" });
+    head.add(match score.worst() {
+        Worst::Nothing => " and changes none",
+        Worst::Accessed => " and changes none but for accessed marks",
+        Worst::More => "",
+    });
     send(out, &head)?;
     let column = score.column;
     for (bit, _) in score
@@ -161,14 +183,14 @@ fn choice(out: Output, scores: &[Score]) -> Result<(), Errno> {
     let mut lines = Text::new();
     lines.add("Which to choose here\n  to change least: ");
     lines.add(gentlest.method.name());
-    let none = gentlest.harm.iter().all(|&kinds| kinds == 0);
-    lines.add(if none {
-        ", which changed nothing\n"
-    } else {
-        "\n"
+    lines.add(match gentlest.worst() {
+        Worst::Nothing => ", which changed nothing that was looked at\n",
+        Worst::Accessed => ", which changed accessed marks alone\n",
+        Worst::More => "\n",
     });
     lines.add("  to get most: ").add(fullest.method.name());
-    lines.add(", ").number(most as u64).add(" kinds\n");
+    lines.add(", ").number(most as u64);
+    lines.add(if most == 1 { " kind\n" } else { " kinds\n" });
     lines.add("  to be fast: cowitness bench tells, and counts what splitting costs");
     send(out, &lines)
 }

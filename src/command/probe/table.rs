@@ -54,13 +54,17 @@ pub(super) struct Effect {
     shows: fn(&Probed) -> bool,
 }
 
-/// The gravest first.
-pub(super) static EFFECTS: [Effect; 5] = [
+/// The gravest first; the last is what reclaim alone looks at.
+pub(super) static EFFECTS: [Effect; 8] = [
     Effect {
         letter: "S",
         meaning: "split shared pages",
         does: "splits pages",
-        shows: |probed| probed.changes.is_some_and(|changes| changes.split > 0),
+        shows: |probed| {
+            probed
+                .changes
+                .is_some_and(|changes| changes.all_split() > 0)
+        },
     },
     Effect {
         letter: "H",
@@ -92,7 +96,36 @@ pub(super) static EFFECTS: [Effect; 5] = [
         does: "changes mappings",
         shows: |probed| probed.target.is_some_and(|target| target.vmas != 0),
     },
+    Effect {
+        letter: "P",
+        meaning: "changed what the parent maps",
+        does: "changes what the parent maps",
+        shows: |probed| {
+            let partner = probed.changes.and_then(|changes| changes.partner);
+            partner.is_some_and(|pages| pages > 0)
+        },
+    },
+    Effect {
+        letter: "D",
+        meaning: "marked pages as soft-dirty",
+        does: "marks pages as soft-dirty",
+        shows: |probed| {
+            let dirty = probed.changes.and_then(|changes| changes.soft_dirty);
+            dirty.is_some_and(|pages| pages > 0)
+        },
+    },
+    Effect {
+        letter: "A",
+        meaning: "marked pages as accessed",
+        does: "marks pages as accessed",
+        shows: |probed| {
+            let referenced = probed.target.map(|target| target.referenced_kib);
+            referenced.is_some_and(|kib| kib != 0)
+        },
+    },
 ];
+/// Number of the last of [`EFFECTS`].
+pub(super) const ACCESSED: usize = EFFECTS.len() - 1;
 
 fn swapped(probed: &Probed) -> bool {
     probed.changes.is_some_and(|changes| changes.swapped_in > 0)

@@ -2,6 +2,7 @@
 
 use super::look::Pages;
 use crate::measure::evidence::{Evidence, Found};
+use crate::proc::pagemap::Entry;
 use core::ops::Range;
 
 /// Pages by what became of them. `None`: cannot be known here. `tracked` and `split` are
@@ -24,11 +25,18 @@ pub struct Changes {
     pub(super) vanished: u64,
     /// Split although they were not read: the rest of a huge page.
     pub(super) beyond: u64,
-    /// The child's own, and elsewhere now.
+    /// Present before and now, in another frame, and not counted as split: copied, or moved by
+    /// the kernel.
     pub(super) moved: u64,
 }
 
 impl Changes {
+    /// Pages that were split, whether or not they were read.
+    #[must_use]
+    pub const fn all_split(&self) -> u64 {
+        self.split + self.beyond
+    }
+
     /// Whether every page is as it was.
     pub(super) fn are_none(&self) -> bool {
         let unknown_or_none = |count: Option<u64>| count.unwrap_or(0) == 0;
@@ -56,12 +64,10 @@ pub(super) fn changes(
         match (old.judge(evidence), new.judge(evidence)) {
             (Found::Shared, Found::Separate) if read.contains(&page) => changes.split += 1,
             (Found::Shared, Found::Separate) => changes.beyond += 1,
-            (Found::Separate, Found::Separate) => {
-                changes.moved += u64::from(old.child.frame() != new.child.frame());
-            }
-            (Found::Shared, Found::Shared) => {}
-            _ => changes.vanished += u64::from(old.child.present() && !new.child.present()),
+            // Whether or not the parent has such a page: a copy is a copy.
+            _ => changes.moved += u64::from(is_elsewhere(old.child, new.child)),
         }
+        changes.vanished += u64::from(old.child.present() && !new.child.present());
         let shared = old.judge(evidence) == Found::Shared;
         changes.tracked += u64::from(shared && read.contains(&page));
         let came = !old.child.present() && new.child.present();
@@ -73,6 +79,12 @@ pub(super) fn changes(
     changes.soft_dirty = Some(soft_dirty).filter(|_| keeps_soft_dirty);
     changes.partner = Some(partner).filter(|_| evidence == Evidence::Pfn);
     changes
+}
+
+/// Whether both show a frame, and not the same.
+fn is_elsewhere(old: Entry, new: Entry) -> bool {
+    let frames = old.frame().zip(new.frame());
+    frames.is_some_and(|(old, new)| old != new)
 }
 
 #[cfg(test)]
@@ -125,6 +137,16 @@ mod tests {
         let mut after = Pages::of(&[(PRESENT | 7, PRESENT | 7), (PRESENT | 8, PRESENT | 9)]);
         let found = changes(&mut before, &mut after, &(0..1), Evidence::Pfn);
         assert_eq!((found.tracked, found.split, found.beyond), (1, 0, 1));
+        assert!(!found.are_none());
+    }
+
+    /// The parent of `anon-parent-gone` has no page, and so nothing is shared or split.
+    #[test]
+    fn a_copy_is_not_missed_where_the_parent_has_no_page() {
+        let mut before = Pages::of(&[(0, PRESENT | 7), (0, PRESENT | 8)]);
+        let mut after = Pages::of(&[(0, PRESENT | 70), (0, PRESENT | 8)]);
+        let found = changes(&mut before, &mut after, &(0..2), Evidence::Pfn);
+        assert_eq!((found.tracked, found.split, found.moved), (0, 0, 1));
         assert!(!found.are_none());
     }
 

@@ -54,6 +54,10 @@ pub(super) fn judge(question: &Question<'_>, page_bytes: u64, probed: &Probed) -
     if changes.vanished > 0 {
         return Status::Skipped("tracked-pages-vanished");
     }
+    // A copy, or the kernel moved them: what it was cannot be told.
+    if changes.moved > 0 {
+        return Status::Skipped("pages-moved");
+    }
     let (Some(method), Some(answer)) = (question.method, probed.answer) else {
         return Status::Ok;
     };
@@ -61,8 +65,10 @@ pub(super) fn judge(question: &Question<'_>, page_bytes: u64, probed: &Probed) -
     let picks = matches!(method, Method::Kcore | Method::MapFiles | Method::Hybrid);
     let readable = kind.readable && question.op != Op::Cross && !picks;
     match (answer.bytes, answer.end) {
-        // The child is there: to these it means an address that pagemap does not have.
-        (0, End::Failed(Errno::SRCH)) if picks => {}
+        // The child is there: pagemap has no such address.
+        (0, End::Failed(Errno::SRCH)) if method == Method::Kcore => {
+            return Status::Skipped(reason::NOT_PRESENT);
+        }
         (0, End::Failed(errno)) if method.refusal(errno).is_some() || errno == Errno::SRCH => {
             return refusal(method, errno);
         }
@@ -81,6 +87,13 @@ pub(super) fn judge(question: &Question<'_>, page_bytes: u64, probed: &Probed) -
     };
     match answer.bytes {
         0 => Status::Ok,
+        // It reads on behind what it leaves, and so has no errno to say.
+        bytes if answer.content == want && method == Method::Hybrid => {
+            match bytes < probed.requested && !matches!(answer.end, End::Failed(_)) {
+                true => Status::Skipped(reason::LEFT_UNREAD),
+                false => Status::Ok,
+            }
+        }
         _ if answer.content == want => Status::Ok,
         // What is not in the kernel's direct map reads as zeros there.
         _ if method == Method::Kcore && answer.content == Some(Content::Zero) => {

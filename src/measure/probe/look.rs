@@ -137,7 +137,8 @@ impl<'l> Look<'l> {
 pub(super) fn flagged(pages: &mut Pages, from: usize, bits: u64) -> Result<bool, Stop> {
     let flags = open(c"/proc/kpageflags").map_err(|errno| match errno {
         Errno::NOENT => skip(reason::CANNOT_BE_PROVED),
-        _ => skip(reason::NEEDS_PRIVILEGE),
+        Errno::PERM | Errno::ACCESS => skip(reason::NEEDS_PRIVILEGE),
+        _ => failed(errno),
     })?;
     for page in from..pages.len() {
         let Some(frame) = pages.at(page).child.frame() else {

@@ -183,6 +183,11 @@ impl Prober {
         })
     }
 
+    /// Has KSM run only while it is to merge: who calls puts back whether it runs.
+    pub fn merging_is_ours(&mut self) {
+        self.sizes.merging_is_ours = true;
+    }
+
     /// Reads `op` of `kind` with `method` in a fresh fork; `None` reads nothing.
     ///
     /// # Errors
@@ -290,8 +295,11 @@ impl Prober {
         let after = look.now(&mut self.after)?;
         probed.answer = given.answer;
         probed.reader_faults = given.faults;
-        probed.target = Some(after.target.since(&before.target));
-        probed.partner = Some(after.partner.since(&before.partner));
+        // A server that was killed had pages in common with both: their shares have changed.
+        if !(given.blocked && question.kind.blocks == Blocks::UntilServerGoes) {
+            probed.target = Some(after.target.since(&before.target));
+            probed.partner = Some(after.partner.since(&before.partner));
+        }
         probed.target_faults = Some((
             after.stat.minflt.cast_signed() - before.stat.minflt.cast_signed(),
             after.stat.majflt.cast_signed() - before.stat.majflt.cast_signed(),

@@ -1,9 +1,7 @@
 //! The read of a question: by the tool itself, or by a helper where it may never return.
 
 use super::content::{Content, Expected};
-use super::{Answer, Question, Stop, failed, judge, skip};
-use crate::emit::probe_row::reason::{NOT_HERE, NOT_PERMITTED};
-use crate::emit::record::Status;
+use super::{Answer, Question, Stop, failed, judge};
 use crate::fixture::kinds::{Blocks, Ground};
 use crate::fixture::{Fixture, bounded};
 use crate::reader::{AnyReader, End, Target};
@@ -51,6 +49,18 @@ impl<'r> Read<'r> {
 
     /// Opens the reader.
     pub(super) fn open(&mut self) -> Result<(), Stop> {
+        self.try_open().map_err(|errno| self.refused(errno))
+    }
+
+    /// What the errno of a reader that cannot be opened says.
+    fn refused(&self, errno: Errno) -> Stop {
+        let method = self.question.method;
+        method.map_or(failed(errno), |method| {
+            Stop::Status(judge::refusal(method, errno))
+        })
+    }
+
+    fn try_open(&mut self) -> Result<(), Errno> {
         let target = Target {
             child: Some(self.fixture.child()),
             ..Target::process(self.fixture.child().pid(), self.ground.page_bytes())
@@ -58,30 +68,15 @@ impl<'r> Read<'r> {
         self.reader = self
             .question
             .method
-            .map(|method| {
-                let opened = AnyReader::open(method, &target);
-                opened.map_err(|errno| Stop::Status(judge::refusal(method, errno)))
-            })
+            .map(|method| AnyReader::open(method, &target))
             .transpose()?;
         Ok(())
     }
 
     /// The tool's own pages that fork made copy-on-write are written to here.
     pub(super) fn rehearse(&mut self, buffer: &mut [u8]) {
-        let page_bytes = self.ground.page_bytes() as u64;
         // Where the kind has no other page: one of the program's constants.
-        let constant = crate::fixture::kinds::KINDS.as_ptr().addr() as u64;
-        let start = RemoteAddr(constant - constant % page_bytes);
-        let constant = RemoteSpan {
-            start,
-            len: page_bytes,
-        };
-        // A helper rehearses when the state has been looked at.
-        let elsewhere = self
-            .ground
-            .elsewhere()
-            .filter(|_| self.question.kind.blocks == Blocks::Never);
-        let elsewhere = elsewhere.unwrap_or(constant);
+        let elsewhere = self.ground.elsewhere().unwrap_or(self.constant());
         if let Some(reader) = &mut self.reader {
             give(reader, elsewhere, &self.expected, buffer);
         }
@@ -111,28 +106,15 @@ impl<'r> Read<'r> {
     fn give_bounded(&mut self, bytes: usize, clock: Clock) -> Result<Given, Stop> {
         let fixture = self.fixture;
         let give_up = &mut || fixture.kill_server();
-        let words = bounded(clock, BOUND_NS, give_up, &mut || {
-            match self.open() {
-                Ok(()) => {}
-                Err(Stop::Status(Status::Skipped(reason))) => {
-                    return Words::Refused(reason == NOT_HERE).write();
-                }
-                Err(_) => return Words::Refused(false).write(),
-            }
-            // The tool's own buffer does not exist in children.
-            let Ok(mut buffer) = Region::new(bytes) else {
-                return Words::Refused(false).write();
-            };
-            let buffer = buffer.bytes_mut();
-            self.rehearse(buffer);
-            let faults = own_faults();
-            let answer = self
-                .reader
-                .as_mut()
-                .map(|reader| give(reader, self.span, &self.expected, buffer));
-            let charged = own_faults().zip(faults);
-            Words::Given(answer, charged.map(|(after, before)| after.since(before))).write()
-        })
+        let words = bounded(
+            clock,
+            BOUND_NS,
+            give_up,
+            &mut || match self.give_as_helper(bytes) {
+                Ok(given) => given.write(),
+                Err(errno) => Words::Refused(errno).write(),
+            },
+        )
         .map_err(Stop::Run)?;
         // A helper that traced it has let it go.
         self.fixture.wait_until_asleep().map_err(Stop::Run)?;
@@ -142,13 +124,42 @@ impl<'r> Read<'r> {
                 faults: None,
                 blocked: true,
             }),
-            Some(Words::Refused(true)) => Err(skip(NOT_HERE)),
-            Some(Words::Refused(false)) => Err(skip(NOT_PERMITTED)),
+            Some(Words::Refused(errno)) => Err(self.refused(errno)),
             Some(Words::Given(answer, faults)) => Ok(Given {
                 answer,
                 faults,
                 blocked: false,
             }),
+        }
+    }
+
+    /// In the helper. Its stack is shared with the tool by fork: the same steps are done twice,
+    /// so that the faults of the second time are those of the read.
+    fn give_as_helper(&mut self, bytes: usize) -> Result<Words, Errno> {
+        self.try_open()?;
+        // The tool's own buffer does not exist in children.
+        let mut buffer = Region::new(bytes)?;
+        buffer.touch(self.ground.page_bytes());
+        let mut given = Words::Given(None, None);
+        for span in [self.constant(), self.span] {
+            let faults = own_faults();
+            let answer = self
+                .reader
+                .as_mut()
+                .map(|reader| give(reader, span, &self.expected, buffer.bytes_mut()));
+            let charged = own_faults().zip(faults);
+            given = Words::Given(answer, charged.map(|(after, before)| after.since(before)));
+        }
+        Ok(given)
+    }
+
+    /// The page of one of the program's constants, for a rehearsal.
+    fn constant(&self) -> RemoteSpan {
+        let page_bytes = self.ground.page_bytes() as u64;
+        let constant = crate::fixture::kinds::KINDS.as_ptr().addr() as u64;
+        RemoteSpan {
+            start: RemoteAddr(constant - constant % page_bytes),
+            len: page_bytes,
         }
     }
 
@@ -162,8 +173,8 @@ impl<'r> Read<'r> {
 
 /// What a helper tells.
 enum Words {
-    /// The reader is not to be had: whether the kernel has none.
-    Refused(bool),
+    /// The reader is not to be had.
+    Refused(Errno),
     /// As in [`Given`].
     Given(Option<Answer>, Option<Faults>),
 }
@@ -172,15 +183,9 @@ impl Words {
     const KINDS: [Content; 3] = [Content::Intact, Content::Zero, Content::Wrong];
 
     fn write(self) -> [u64; 6] {
-        let Self::Given(answer, faults) = self else {
-            return [
-                1,
-                u64::from(matches!(self, Self::Refused(true))),
-                0,
-                0,
-                0,
-                0,
-            ];
+        let (answer, faults) = match self {
+            Self::Given(answer, faults) => (answer, faults),
+            Self::Refused(errno) => return [1, number(errno), 0, 0, 0, 0],
         };
         let (bytes, end, content) = answer.map_or((0, End::Short, None), |answer| {
             (answer.bytes, answer.end, answer.content)
@@ -188,7 +193,7 @@ impl Words {
         let end = match end {
             End::Complete => 0,
             End::Short => u64::MAX,
-            End::Failed(errno) => errno.raw_os_error().unsigned_abs().into(),
+            End::Failed(errno) => number(errno),
         };
         let place = |content| Self::KINDS.iter().position(|&kind| kind == content);
         let content = content.and_then(place).unwrap_or(Self::KINDS.len());
@@ -198,7 +203,7 @@ impl Words {
 
     fn read([refused, bytes, end, content, minor, major]: [u64; 6]) -> Self {
         if refused != 0 {
-            return Self::Refused(bytes != 0);
+            return Self::Refused(Errno::from_raw_os_error(bytes as i32));
         }
         let end = match end {
             0 => End::Complete,
@@ -213,6 +218,10 @@ impl Words {
         let faults = (minor != u64::MAX).then_some(Faults { minor, major });
         Self::Given(Some(answer), faults)
     }
+}
+
+fn number(errno: Errno) -> u64 {
+    errno.raw_os_error().unsigned_abs().into()
 }
 
 /// One pass over the range in one block, and what came.
@@ -232,5 +241,35 @@ fn give(
         bytes: pass.bytes,
         end: pass.end,
         content,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A helper without descriptors left says so, and not that it may not.
+    #[test]
+    fn words_survive_the_pipe() {
+        for errno in [Errno::MFILE, Errno::PERM, Errno::NOSYS] {
+            let Words::Refused(read) = Words::read(Words::Refused(errno).write()) else {
+                panic!("{errno:?}");
+            };
+            assert_eq!(read, errno);
+        }
+        let answer = Answer {
+            bytes: 4096,
+            end: End::Failed(Errno::IO),
+            content: Some(Content::Zero),
+        };
+        let faults = Faults { minor: 1, major: 2 };
+        let words = Words::Given(Some(answer), Some(faults)).write();
+        assert_eq!(words, [0, 4096, 5, 1, 1, 2]);
+        assert!(matches!(
+            Words::read(words),
+            Words::Given(Some(answer), Some(faults))
+                if answer.bytes == 4096 && answer.end == End::Failed(Errno::IO)
+                    && answer.content == Some(Content::Zero) && faults.major == 2
+        ));
     }
 }
