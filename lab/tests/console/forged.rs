@@ -93,10 +93,10 @@ fn a_stream_belongs_to_its_command_and_to_this_appliance() {
     is_damaged(&forged(more), "bench has 2 streams");
     let gone = |console: &str| console.replacen(probe, "", 1);
     is_damaged(&forged(gone), "probe has 0 streams");
-    let foreign = |console: &str| console.replacen("#exe_crc32=26751623", "#exe_crc32=26751624", 1);
+    let foreign = |console: &str| console.replacen("#exe_crc32=a6ba7d30", "#exe_crc32=a6ba7d31", 1);
     is_damaged(
         &forged(foreign),
-        "bench: its note 'exe_crc32' is 26751624, not 26751623",
+        "bench: its note 'exe_crc32' is a6ba7d31, not a6ba7d30",
     );
     let other = |console: &str| console.replacen("#option_mb=1", "#option_mb=2", 1);
     is_damaged(&forged(other), "bench: its note 'option_mb' is 2, not 1");
