@@ -10,8 +10,6 @@ pub enum Class {
     Vmread,
     /// PTRACE_PEEKDATA.
     Ptrace,
-    /// /proc/PID/mem or process_vm_readv, as pagemap says: splits nothing on any kernel.
-    Hybrid,
 }
 
 /// A reader.
@@ -27,13 +25,12 @@ pub struct Reader {
 }
 
 /// All of them, in the order of the columns.
-pub const READERS: [Reader; 6] = [
+pub const READERS: [Reader; 5] = [
     reader("proc", Class::Proc, true),
     reader("proc-seek", Class::Proc, true),
     reader("vmread", Class::Vmread, true),
     reader("vmread-batch", Class::Vmread, true),
     reader("ptrace", Class::Ptrace, false),
-    reader("hybrid", Class::Hybrid, true),
 ];
 
 const fn reader(name: &'static str, class: Class, in_bench: bool) -> Reader {
@@ -70,9 +67,6 @@ mod tests {
 
     #[test]
     fn each_class_has_one_that_stands_for_it() {
-        assert_eq!(
-            names(of_classes(), " / "),
-            "proc / vmread / ptrace / hybrid"
-        );
+        assert_eq!(names(of_classes(), " / "), "proc / vmread / ptrace");
     }
 }

@@ -110,7 +110,7 @@ mod tests {
     use crate::readers::Class;
 
     /// Questions of the table: the machine, and of each reader its splits and answers.
-    const QUESTIONS: usize = 3 + 5 * 4 + 3;
+    const QUESTIONS: usize = 3 + 4 * 4 + 3;
 
     fn compared(found: &Findings, complete: bool) -> Compared {
         let table = Table::built_in();
@@ -154,7 +154,7 @@ mod tests {
         {
             let (pages, prot_none, hole) = match class {
                 Class::Vmread => (2048, "EFAULT", "EFAULT"),
-                Class::Proc | Class::Ptrace | Class::Hybrid => (0, "read", "EIO"),
+                Class::Proc | Class::Ptrace => (0, "read", "EIO"),
             };
             found.splits.extend(in_bench.then(|| split(name, pages)));
             found.probe_splits.push(split(name, pages));
@@ -186,7 +186,7 @@ mod tests {
                 "bytes in a page: 16384, expected 4096",
                 "prot-none by proc: zeros, expected read",
                 "split by proc-seek: 0.14, expected 0",
-                "split by hybrid: not measured",
+                "split by vmread-batch: not measured",
             ]
         );
     }

@@ -7,7 +7,6 @@
 //! stable's 6.1.37).
 
 use super::{Compared, Expected};
-use crate::kernels::table::Expect;
 use crate::matrix::findings::Findings;
 use crate::readers::{Class, READERS, Reader};
 
@@ -129,13 +128,10 @@ fn one(
     compared: &mut Compared,
 ) {
     let expect = &expected.kernel.expect;
-    splits(found, expect, certain, reader, compared);
     let class = match reader.class {
         Class::Proc => 0,
         Class::Vmread => 1,
         Class::Ptrace => 2,
-        // What it leaves unread depends on what it would have to change.
-        Class::Hybrid => return,
     };
     let wanted = match &certain.says {
         All(says) => says,
@@ -157,15 +153,6 @@ fn one(
     if !skipped || must {
         compared.check(expected.complete && must, &what, says, wanted);
     }
-}
-
-fn splits(
-    found: &Findings,
-    expect: &Expect,
-    certain: &Certain,
-    reader: &Reader,
-    compared: &mut Compared,
-) {
     let percent = if certain.shared {
         expect.split(reader.class)
     } else {
@@ -175,7 +162,7 @@ fn splits(
     let row = rows.find(|row| row.kind == certain.kind && row.method == reader.name);
     if let Some(row) = row {
         let split = row.split.map(|split| split.to_string());
-        let what = format!("pages split of {} by {}", certain.kind, reader.name);
+        let what = format!("pages split of {what}");
         let wanted = (row.tracked * percent / 100).to_string();
         compared.check(false, &what, split.as_deref(), &wanted);
     }
