@@ -40,8 +40,8 @@ fn the_elf_is_static_and_within_its_budget() {
     }
 }
 
-/// Resident memory beyond the arena (1 MiB), its buffer (4 KiB) and tables is 512 KiB at
-/// most; so all of it, with the arena, is at most 1.6 MiB.
+/// Resident memory beyond the arena (1 MiB) and its buffer (4 KiB) is 896 KiB at most: code of
+/// nine commands, and readers that live on the stack.
 #[test]
 fn the_tool_itself_is_frugal() {
     let mut child = command("bench --mb 1 --layout contiguous --block 4K --repeats 10000 -q")
@@ -59,7 +59,7 @@ fn the_tool_itself_is_frugal() {
     child.wait().unwrap();
     assert!(most > 1024, "it was measured: {most} KiB");
     // Unoptimised code is resident several times over.
-    let limit = if cfg!(debug_assertions) { 4096 } else { 512 };
+    let limit = if cfg!(debug_assertions) { 4096 } else { 896 };
     assert!(most <= 1024 + 4 + limit, "{most} KiB");
 }
 

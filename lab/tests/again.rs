@@ -82,13 +82,7 @@ fn every_command_of_the_page_runs() {
         assert!(page.status.success(), "{words}: {errors}");
         let html = String::from_utf8(page.stdout).unwrap();
         let found = commands(&html);
-        let is_file = words.contains("mmap-file");
-        assert_eq!(found.is_empty(), is_file, "{words}: {found:?}");
-        assert_eq!(
-            html.contains("The notes do not name the file"),
-            is_file,
-            "{words}"
-        );
+        assert!(!found.is_empty(), "{words}");
         for command in found {
             let name = words.split(' ').next().unwrap();
             assert!(

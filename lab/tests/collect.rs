@@ -123,7 +123,7 @@ fn hosts_become_lines_and_what_failed_decides_the_status() {
 
     put(
         &at("alpha/results.csv"),
-        &rows().replacen(",proc,", ",vmread,", 1),
+        &rows().replacen(",proc,", ",ptrace,", 1),
     );
     let (ran, text, lines) = collect(&hosts);
     assert_eq!(ran.status.code(), Some(3));
@@ -241,7 +241,7 @@ fn a_mapping_of_the_kernel_is_no_loss_to_a_survey() {
     let header = header.collect::<Vec<_>>().join(",");
     let row = |name: &str, status: &str| {
         let counts = ",1".repeat(10);
-        format!("survey,,6.1,x86_64,4096,7,0,1000,r-xp,{name}{counts},{status}")
+        format!("survey,,6.1,x86_64,4096,7,0,1000,r-xp,{name}{counts},{status},1,1,0")
     };
     let of = |status: &str| {
         let rows = [row("[stack]", "ok"), row("[vsyscall]", status)];

@@ -214,7 +214,7 @@ fn the_default_words_ask_everything_and_a_skipped_check_is_a_difference() {
         ] {
             rows += &format!(
                 "bench,5.10-aarch64,{RELEASE},aarch64,4096,contiguous,small,,1,8388608,{method},\
-                 65536,{repeat},1,8388608,1,1,1,1,1,1.00,1.00,pfn,2048,2048,2048,{split},0,0,0,0,0,\
+                 65536,{repeat},1,8388608,1,8000000000,8000000000,8000000000,8000000000,1.00,1.00,pfn,2048,2048,2048,{split},0,0,0,0,0,\
                  0,0,0,0,,ok\r\n"
             );
         }
