@@ -137,7 +137,13 @@ fn children_from_before_are_not_those_of_subjects() {
         .args("sharing -q --arm elf --n 2,3 --reps 1".split(' '))
         .output()
         .unwrap();
-    let (processes, _) = both(&output, 0);
+    // So small a program has a verdict for root only.
+    assert!(
+        output.status.success() || !common::is_root(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let (processes, _) = streams(std::str::from_utf8(&output.stdout).unwrap());
     assert_eq!(statuses(&processes), BTreeSet::from(["ok"]));
 }
 
@@ -399,7 +405,8 @@ fn a_copy_that_does_not_fit() {
     let [(_, elf), native] = verdicts(&fits)[..] else {
         panic!("{fits:?}", fits = verdicts(&fits));
     };
-    assert_ne!(elf, "invalid");
+    // For so few processes only root has the kernel count Shmem exactly.
+    assert!(elf != "invalid" || !common::is_root(), "{elf}");
     assert_eq!(native, ("native", "invalid"));
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
