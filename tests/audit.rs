@@ -147,9 +147,17 @@ fn prediction_and_result_agree_on_a_preforked_server() {
     ] {
         let predicted = get(&survey_total(worker), column);
         let private = kib(worker, "Private_Clean:") + kib(worker, "Private_Dirty:");
-        let stream = audit(&format!("--method {method} {worker}"));
+        let output = run(&format!("audit -q --method {method} {worker}"));
+        let text = String::from_utf8_lossy(&output.stdout);
+        let stream = whole_stream(&text);
         let row = &stream.rows[0];
         assert_eq!(stream.notes["target_stopped"], "yes");
+        if output.status.code() == Some(3) && !common::is_root() {
+            // Faults that no frame explains: what was split is unknown, and said to be.
+            assert_eq!(number(row, "split_pages"), None, "{row:?}");
+            continue;
+        }
+        stdout(&output);
         let split = get(row, "split_pages");
         let expected = if method == "vmread" && vmread_splits() {
             3 << 10
