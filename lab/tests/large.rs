@@ -46,10 +46,14 @@ fn run() -> Vec<u8> {
             [("proc", 0, 500_000), ("vmread", 256, 2_000_000)][(row % 2) as usize];
         let (repeat, cold) = (row / 6 + 1, cold + (seed >> 33) % 100_000);
         let shared = 256 - split;
+        // MiB/s in hundredths, rounded half up.
+        let rate = (100_000_000_000 + cold / 2) / cold;
         writeln!(
             text,
             "bench,,6.1.0,x86_64,4096,contiguous,small,,1,1048576,{method},{block},{repeat},1,1048576,5,\
-             {cold},2000000,400000,400000,2000.00,2500.00,pfn,256,256,{shared},{split},0,0,{split},0,0,0,0,0,0,,ok"
+             {cold},2000000,400000,400000,{}.{:02},2500.00,pfn,256,256,{shared},{split},0,0,{split},0,0,0,0,0,0,,ok",
+            rate / 100,
+            rate % 100
         )
         .unwrap();
     }
