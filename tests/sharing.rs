@@ -10,9 +10,20 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
+/// As [`alone`]; nobody else gets a verdict on so few processes, and is told so.
+fn alone_as_root() -> Option<impl Sized> {
+    if !common::is_root() {
+        eprintln!("skipped: only root has the kernel count Shmem exactly");
+        return None;
+    }
+    Some(alone())
+}
+
 #[test]
 fn the_built_in_subject_shares_or_not_as_its_arm_says() {
-    let _alone = alone();
+    let Some(_alone) = alone_as_root() else {
+        return;
+    };
     let options = "--arm elf,native,memfd,static --n 1,2,4,8,16 --reps 3";
     let wanted: [(&str, &[&str]); 4] = [
         ("elf", &["shared"]),
@@ -49,7 +60,9 @@ fn the_built_in_subject_shares_or_not_as_its_arm_says() {
 
 #[test]
 fn a_byte_for_each_lets_the_built_in_subject_go_as_well() {
-    let _alone = alone();
+    let Some(_alone) = alone_as_root() else {
+        return;
+    };
     let options = "--arm elf --n 1,5 --reps 5 --release byte";
     let (processes, fits) = with_verdicts(options, &[], &[("elf", &["shared"])]);
     assert_eq!(processes.rows.len(), 30);
@@ -62,7 +75,9 @@ fn a_byte_for_each_lets_the_built_in_subject_go_as_well() {
 
 #[test]
 fn untouched_pages_of_a_file_in_memory_are_in_no_process_and_cost_the_machine_all_the_same() {
-    let _alone = alone();
+    let Some(_alone) = alone_as_root() else {
+        return;
+    };
     let wanted: [(&str, &[&str]); 3] = [
         ("elf", &["shared"]),
         ("native", &["copied-anon"]),
@@ -83,7 +98,9 @@ fn untouched_pages_of_a_file_in_memory_are_in_no_process_and_cost_the_machine_al
 
 #[test]
 fn a_file_on_a_tmpfs_is_said_to_be_dirty() {
-    let _alone = alone();
+    let Some(_alone) = alone_as_root() else {
+        return;
+    };
     if !fs::metadata("/dev/shm").is_ok_and(|folder| folder.is_dir()) {
         eprintln!("skipped: no /dev/shm");
         return;
@@ -95,7 +112,9 @@ fn a_file_on_a_tmpfs_is_said_to_be_dirty() {
 
 #[test]
 fn real_programs_have_rows_and_verdicts() {
-    let _alone = alone();
+    let Some(_alone) = alone_as_root() else {
+        return;
+    };
     for program in ["cat", PYTHON] {
         // What a program writes to is private in elf, too, so not all of it is lost.
         let wanted: [(&str, &[&str]); 3] = [
@@ -127,7 +146,9 @@ fn batches(processes: &common::Stream) -> Vec<(String, String, String)> {
 
 #[test]
 fn the_seed_decides_the_order_and_every_arm_stands_everywhere() {
-    let _alone = alone();
+    let Some(_alone) = alone_as_root() else {
+        return;
+    };
     // Eighteen rounds of three arms, so three blocks of six.
     let run = |seed: u64| {
         let options = format!("--text 64K --n 1,2,3 --reps 6 --seed {seed}");
@@ -156,7 +177,9 @@ fn the_seed_decides_the_order_and_every_arm_stands_everywhere() {
 
 #[test]
 fn a_control_that_is_another_program_is_named() {
-    let _alone = alone();
+    let Some(_alone) = alone_as_root() else {
+        return;
+    };
     let control = format!("sharing --arm static={BINARY} --n 1,2 --reps 1 --settle 1 -- cat");
     let summary = run(&control).stderr;
     let summary = String::from_utf8_lossy(&summary);
@@ -175,7 +198,9 @@ sys.stdin.read()";
 
 #[test]
 fn subjects_are_the_program_in_every_arm_and_the_loader_is_gone() {
-    let _alone = alone();
+    let Some(_alone) = alone_as_root() else {
+        return;
+    };
     let folder = Folder::new();
     let program = [PYTHON, "-c", LOOK, folder.text(), "a b", "--n"];
     let (processes, _) = sharing("--n 1,2 --reps 1 --aslr off", &program, 0);
@@ -242,7 +267,9 @@ void _start(void) {
 
 #[test]
 fn a_program_that_must_lie_where_the_loader_lies_is_copied_as_well() {
-    let _alone = alone();
+    let Some(_alone) = alone_as_root() else {
+        return;
+    };
     let folder = Folder::new();
     let (source, program) = (folder.0.join("fixed.c"), folder.0.join("fixed"));
     fs::write(&source, FIXED).unwrap();
@@ -290,7 +317,9 @@ fn object_base(path: &std::path::Path) -> u64 {
 
 #[test]
 fn help_is_as_written_and_the_summary_says_what_was_found() {
-    let _alone = alone();
+    let Some(_alone) = alone_as_root() else {
+        return;
+    };
     let help = stdout(&run("sharing --help"));
     assert_eq!(help, include_str!("golden/help-sharing.txt"));
     let output = run("sharing --n 1,2,4 --reps 1");
