@@ -152,7 +152,7 @@ fn prediction_and_result_agree_on_a_preforked_server() {
         let stream = whole_stream(&text);
         let row = &stream.rows[0];
         assert_eq!(stream.notes["target_stopped"], "yes");
-        if output.status.code() == Some(3) && !common::is_root() {
+        if output.status.code() == Some(3) && !is_root() {
             // Faults that no frame explains: what was split is unknown, and said to be.
             assert_eq!(number(row, "split_pages"), None, "{row:?}");
             continue;
