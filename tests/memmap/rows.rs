@@ -128,8 +128,13 @@ fn a_stack_that_was_given_back_is_paid_for_again() {
         return;
     }
     let pages = (4 << 20) / page_bytes() as i64;
-    // Once, as an ordinary user, a page was there again before it was touched: not explained.
-    for (column, least) in [("minor_faults", pages), ("again_minor_faults", pages - 1)] {
+    // What an unoptimised build calls between giving back and touching may begin a page below.
+    let least = if cfg!(debug_assertions) {
+        pages - 1
+    } else {
+        pages
+    };
+    for column in ["minor_faults", "again_minor_faults"] {
         let faults = number(&row, column).unwrap();
         assert!((least..=pages + 1).contains(&faults), "{row:?}");
     }
