@@ -89,11 +89,16 @@ fn command<T: HasCommon>(spec: &CommandSpec<T>, topic: Topic, out: Output) -> Re
     Ok(())
 }
 
-/// What an option does, in the command's own words if it has some.
-fn help_of(topic: Topic, word: &OptionWord) -> &'static str {
-    let mut own = memmap::COMMON_HELP.iter();
-    let own = own.find(|(name, _)| topic == Topic::Memmap && *name == word.name);
-    own.map_or(word.help, |(_, help)| help)
+/// What an option does; of a common one, what it does here.
+const fn help_of(topic: Topic, word: &OptionWord) -> &'static str {
+    match (topic, word.name.as_bytes()) {
+        (Topic::Memmap, b"--quiet") => "no line on stderr about what is in force",
+        (Topic::Bench | Topic::Sharing | Topic::StartupAb | Topic::StartupSlope, b"--seed") => {
+            word.help
+        }
+        (_, b"--seed") => "noted in the environment; nothing is shuffled here",
+        _ => word.help,
+    }
 }
 
 fn describe(out: Output, option: &OptionWord) -> Result<(), Errno> {

@@ -110,15 +110,6 @@ impl HasCommon for Options {
 pub const USAGE: &str =
     "usage: memmap --mode stack|heap|mmap-anon|mmap-file <FILE>|fault-walk [--mb N]";
 
-/// What the common options are for here, where nothing is shuffled and nothing summed up.
-pub const COMMON_HELP: [(&str, &str); 2] = [
-    ("--quiet", "no line on stderr about what is in force"),
-    (
-        "--seed",
-        "noted in the environment; nothing is shuffled here",
-    ),
-];
-
 /// The command.
 pub const SPEC: CommandSpec<Options> = CommandSpec {
     topic: Topic::Memmap,

@@ -37,7 +37,7 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             (status 3). What this machine, as it is, does not have is a row that is skipped,\n\
             with the reason, and no failure. A read that does not return is killed. Each row has\n\
             fresh memory and a fresh child, and the order is always that of the kinds and readers\n\
-            below: --seed changes nothing here.\n\
+            below.\n\
             \n\
             Nothing on the machine is changed unless --setup is given, or this is run by\n\
             cowitness as the first process of a machine. --setup says on standard error what it\n\
