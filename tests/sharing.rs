@@ -4,8 +4,8 @@ mod common;
 #[path = "common/sharing.rs"]
 mod helpers;
 
-use common::{BINARY, Row, command, number, run, stdout};
-use helpers::{Folder, PYTHON, alone, arm, decimal, sharing, statuses, verdicts, with_verdicts};
+use common::{BINARY, Folder, Row, command, number, run, stdout};
+use helpers::{PYTHON, alone, arm, decimal, sharing, statuses, verdicts, with_verdicts};
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
@@ -201,7 +201,7 @@ fn subjects_are_the_program_in_every_arm_and_the_loader_is_gone() {
     let Some(_alone) = alone_as_root() else {
         return;
     };
-    let folder = Folder::new();
+    let folder = Folder::open_to_all();
     let program = [PYTHON, "-c", LOOK, folder.text(), "a b", "--n"];
     let (processes, _) = sharing("--n 1,2 --reps 1 --aslr off", &program, 0);
     let seen = |row: &Row| fs::read_to_string(folder.0.join(&row["pid"])).expect("it ran");
@@ -270,7 +270,7 @@ fn a_program_that_must_lie_where_the_loader_lies_is_copied_as_well() {
     let Some(_alone) = alone_as_root() else {
         return;
     };
-    let folder = Folder::new();
+    let folder = Folder::open_to_all();
     let (source, program) = (folder.0.join("fixed.c"), folder.0.join("fixed"));
     fs::write(&source, FIXED).unwrap();
     let own = object_base(BINARY.as_ref());

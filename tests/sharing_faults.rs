@@ -5,10 +5,10 @@ mod common;
 #[path = "common/sharing.rs"]
 mod helpers;
 
-use common::{BINARY, Row, command, command_as_nobody, field, run};
+use common::{BINARY, Folder, Row, command, command_as_nobody, field, run};
 use helpers::{
-    Folder, Marker, PYTHON, Running, alone, arm, both, decimal, processes_with, sharing, statuses,
-    streams, verdicts, wait_for,
+    Marker, PYTHON, Running, alone, arm, both, decimal, processes_with, sharing, statuses, streams,
+    verdicts, wait_for,
 };
 use std::collections::BTreeSet;
 use std::fs;
@@ -216,7 +216,7 @@ fn a_subject_that_may_not_be_killed_ends_with_its_input_or_is_told() {
 #[test]
 fn the_built_in_subject_has_no_name_when_a_signal_comes() {
     let _alone = alone();
-    let folder = Folder::new();
+    let folder = Folder::open_to_all();
     let mut running = Running(
         command("sharing -q --text 1G --dir")
             .arg(&folder.0)
@@ -264,7 +264,7 @@ fn subjects_that_do_not_end_as_they_should() {
 #[test]
 fn a_subject_killed_at_the_barrier_spoils_its_batch_only() {
     let _alone = alone();
-    let folder = Folder::new();
+    let folder = Folder::open_to_all();
     let wait = "import os, sys, time
 try:
     os.mkdir(sys.argv[1] + '/first')
@@ -450,7 +450,7 @@ fn what_the_memory_does_not_hold_is_not_started() {
 
 #[test]
 fn programs_that_cannot_be_measured_are_refused_before_anything_is_written() {
-    let folder = Folder::new();
+    let folder = Folder::open_to_all();
     let script = folder.0.join("script");
     fs::write(&script, "#!/bin/sh\nread line\n").unwrap();
     let script = script.to_str().unwrap();
@@ -496,7 +496,7 @@ fn programs_that_cannot_be_measured_are_refused_before_anything_is_written() {
 #[test]
 fn a_program_that_may_not_be_executed_names_the_errno() {
     let _alone = alone();
-    let folder = Folder::new();
+    let folder = Folder::open_to_all();
     let copy = folder.0.join("cat");
     fs::copy("/bin/cat", &copy).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);

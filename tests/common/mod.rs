@@ -77,6 +77,18 @@ impl Folder {
         fs::create_dir(&path).expect("a new folder");
         Self(path)
     }
+
+    /// Makes one that everybody may write to.
+    pub fn open_to_all() -> Self {
+        let folder = Self::new();
+        fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o777)).expect("mode is set");
+        folder
+    }
+
+    /// Its path.
+    pub fn text(&self) -> &str {
+        self.0.to_str().expect("UTF-8")
+    }
 }
 
 impl Drop for Folder {

@@ -7,7 +7,6 @@
 use crate::common::{Row, Stream, command, whole_stream};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Child, Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -107,32 +106,6 @@ pub fn verdicts(fits: &Stream) -> Vec<(&str, &str)> {
         (&row["arm"], &row["verdict"])
     };
     fits.rows.iter().map(of).collect()
-}
-
-/// A folder that everybody may write to, gone with the value.
-pub struct Folder(pub PathBuf);
-
-impl Folder {
-    pub fn new() -> Self {
-        use std::os::unix::fs::PermissionsExt;
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("cowitness-sharing-{}-{count}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).expect("a new folder");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).expect("mode is set");
-        Self(path)
-    }
-
-    pub fn text(&self) -> &str {
-        self.0.to_str().expect("UTF-8")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// A running command that is killed when the test is over.
