@@ -1,0 +1,81 @@
+//! `audit` against a preforked server. A program of its own: pages of Python's file are private
+//! to a worker only while no other test maps them.
+
+mod common;
+#[path = "common/audit.rs"]
+mod helpers;
+
+use common::{is_root, number, run, stdout, vmread_splits, whole_stream};
+use helpers::{PREFORKED, Target, get, kib, near, signal, state, survey_total, until};
+
+/// The server holds still: survey, audit and smaps, which this test reads itself, agree
+/// within 1 %, for a reader that splits nothing and for one that splits.
+#[test]
+fn prediction_and_result_agree_on_a_preforked_server() {
+    let server = Target::new(PREFORKED);
+    let workers: Vec<&str> = server.ready.split(' ').collect();
+    let master = server.pid().to_string();
+    for pid in workers.iter().chain([&master.as_str()]) {
+        signal(pid, "STOP");
+        until("stopped", || state(pid) == 'T');
+    }
+    for (worker, method, column) in [
+        (workers[0], "proc", "proc_split_pages"),
+        (workers[1], "vmread", "vmread_split_pages"),
+        (workers[2], "hybrid", "hybrid_split_pages"),
+    ] {
+        let predicted = get(&survey_total(worker), column);
+        let private = kib(worker, "Private_Clean:") + kib(worker, "Private_Dirty:");
+        let output = run(&format!("audit -q --method {method} {worker}"));
+        let text = String::from_utf8_lossy(&output.stdout);
+        let stream = whole_stream(&text);
+        let row = &stream.rows[0];
+        assert_eq!(stream.notes["target_stopped"], "yes");
+        if output.status.code() == Some(3) && !is_root() {
+            // Faults that no frame explains: what was split is unknown, and said to be.
+            assert_eq!(number(row, "split_pages"), None, "{row:?}");
+            continue;
+        }
+        stdout(&output);
+        let split = get(row, "split_pages");
+        let expected = if method == "vmread" && vmread_splits() {
+            3 << 10
+        } else {
+            0
+        };
+        let small_pages = get(row, "page_bytes") == 4096;
+        assert!(!small_pages || split >= expected, "{split} pages split");
+        assert!(
+            near(predicted, split),
+            "{method}: {predicted} predicted, {split} split"
+        );
+        assert!(near(get(row, "predicted_split_pages"), split), "{row:?}");
+        let grown = kib(worker, "Private_Clean:") + kib(worker, "Private_Dirty:") - private;
+        assert_eq!(grown, get(row, "target_private_kib"), "{method}");
+        let copied = split * get(row, "page_bytes") / 1024;
+        // File pages that only this worker has faulted in are private, too.
+        let faulted = get(row, "faulted_in_pages") * get(row, "page_bytes") / 1024;
+        assert!(
+            (copied..=copied + faulted).contains(&grown),
+            "{grown} KiB for {copied}"
+        );
+        assert_eq!(
+            get(row, "tracked_pages"),
+            // Empty where no frame is seen; the worker is stopped.
+            get(row, "shared_after") + split + number(row, "raced_pages").unwrap_or(0)
+        );
+        assert_eq!(
+            get(row, "bytes_per_pass") + get(row, "unread_bytes"),
+            get(row, "readable_bytes")
+        );
+        assert_eq!((get(row, "target_minflt"), get(row, "vma_change")), (0, 0));
+        if method == "hybrid" {
+            let changes = ["split_pages", "faulted_in_pages", "target_rss_kib"];
+            assert_eq!(changes.map(|column| get(row, column)), [0; 3], "{row:?}");
+            assert_eq!(number(row, "raced_pages").unwrap_or(0), 0, "{row:?}");
+        } else {
+            assert!(get(row, "faulted_in_pages") > 0, "{row:?}");
+        }
+        assert_eq!(state(worker), 'T', "who was stopped stays stopped");
+    }
+}
