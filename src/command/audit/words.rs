@@ -66,9 +66,14 @@ impl Finding {
         }
     }
 
+    /// The cold pass, if it began.
+    fn seen(&self) -> Option<&Seen> {
+        self.cold.as_ref().filter(|seen| seen.tally.readable > 0)
+    }
+
     fn describe(&self, line: &mut Text, page_bytes: u64) {
         line.add("  ").add(self.method.name()).pad_to(15);
-        let Some(seen) = &self.cold else {
+        let Some(seen) = self.seen() else {
             line.add("read nothing: see the status column\n");
             return;
         };
@@ -185,7 +190,7 @@ impl Text {
     }
 }
 
-/// Within 1 %, or one page.
+/// The bound is 1 %.
 fn agreement(predicted: u64, split: u64) -> &'static str {
     match predicted.abs_diff(split) {
         0 => ": as predicted",
@@ -200,7 +205,7 @@ pub(super) fn say(findings: &[Finding], common: &Common<'_>, stopped: bool) {
     line.add("cowitness audit: process ")
         .signed(common.pid.into());
     line.add(if stopped { ", stopped" } else { ", running" });
-    let seen = findings.iter().find_map(|finding| finding.cold.as_ref());
+    let seen = findings.iter().find_map(Finding::seen);
     if let Some(Seen { tally, .. }) = seen {
         line.add(", ").number(tally.vmas).add(" readable VMAs, ");
         line.number(tally.readable >> 20).add(" MiB");
