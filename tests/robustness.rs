@@ -87,6 +87,10 @@ fn values_that_do_not_fit_each_other_exit_2_before_anything_runs() {
             "--block 2097152: must be at most the arena of --mb, in bytes 1048576",
         ),
         (
+            "bench --mb 1 --block 64 --exclusive 999999",
+            &format!("--exclusive 999999: must be at most the pages of the arena of --mb, {pages}"),
+        ),
+        (
             "bench --mb 1 --block 64 --segment-pages 999999",
             &format!(
                 "--segment-pages 999999: must be at most the pages of the arena of --mb, {pages}"

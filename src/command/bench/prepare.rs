@@ -4,7 +4,7 @@
 use super::super::room;
 use crate::cli::bench::{Cut, Options, Pages, Pin};
 use crate::error::Error;
-use crate::fixture::{Arena, Layout, kept_bytes};
+use crate::fixture::{Arena, Exclusive, Layout, kept_bytes};
 use crate::measure::case::Bench;
 use crate::measure::evidence::Memory;
 use crate::measure::plan::{LIST_MAX, List, Plan};
@@ -69,6 +69,17 @@ impl Prepared {
             }
             // Both lists have the same capacity.
             let _ = blocks.push(block as usize);
+        }
+        let pages = (options.mb << 20) / page_bytes as u64;
+        if let Exclusive::Runs(run) = options.exclusive
+            && run as u64 > pages
+        {
+            return Err(Error::Setting(
+                "--exclusive",
+                run as u64,
+                "must be at most the pages of the arena of --mb, ",
+                pages,
+            ));
         }
         let largest = blocks.iter().copied().max().unwrap_or(0).max(page_bytes);
         let need = options
