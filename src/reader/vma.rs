@@ -97,6 +97,11 @@ impl Vmas {
         self.current = None;
     }
 
+    /// Whether the VMA at `address` is the one that was found last.
+    pub(super) fn knows(&self, address: RemoteAddr) -> bool {
+        self.current.is_some_and(|vma| vma.contains(address))
+    }
+
     /// The VMA at `address`; `None` if there is none.
     ///
     /// # Errors

@@ -86,6 +86,11 @@ pub struct Rules {
 /// so few pages (measured, see METHOD.md).
 pub const PIN_PAGES_MIN: usize = 3;
 
+/// So many pages of the process's own are worth asking what is mapped there, if that is not known
+/// yet: an answer of smaps costs as much as copying, instead of pinning, as many does (measured,
+/// see METHOD.md).
+pub const ASK_PAGES_MIN: u64 = 48;
+
 /// By the pagemap entry alone.
 #[must_use]
 pub const fn way(entry: Entry, rules: Rules) -> Way {
@@ -113,6 +118,13 @@ pub const fn mapped(way: Way, vma: Option<&Vma>) -> Way {
         Way::Absent => absent(vma),
         known => known,
     }
+}
+
+/// Whether to look up what is mapped where a run of pages lies. Without an answer a run of
+/// [`Way::Own`] is copied, which is always harmless.
+#[must_use]
+pub const fn is_worth_asking(way: Way, pages: u64) -> bool {
+    !matches!(way, Way::Own) || pages >= ASK_PAGES_MIN
 }
 
 const fn own(vma: Option<&Vma>) -> Way {
@@ -329,6 +341,13 @@ mod tests {
         assert_eq!(mapped(Way::Own, Some(&plain(true))), Way::Copy);
         assert_eq!(mapped(Way::Own, None), Way::Copy);
         assert_eq!(mapped(Way::Pin, Some(&plain(true))), Way::Pin);
+    }
+
+    #[test]
+    fn what_could_be_copied_is_asked_about_only_if_it_is_long_and_what_is_absent_always() {
+        assert!(!is_worth_asking(Way::Own, ASK_PAGES_MIN - 1));
+        assert!(is_worth_asking(Way::Own, ASK_PAGES_MIN));
+        assert!(is_worth_asking(Way::Absent, 1));
     }
 
     /// `x`: exclusive, `s`: shared, `.`: absent.

@@ -1,6 +1,6 @@
 //! The hands of the hybrid reader: each way of getting at bytes, and the buffer they come into.
 
-use super::decide::{Way, Why, mapped};
+use super::decide::{Way, Why, is_worth_asking, mapped};
 use super::window::{Window, behind, reached};
 use super::{Care, Target};
 use crate::reader::map_files::MapFiles;
@@ -117,6 +117,10 @@ impl Hands {
     fn by_mapping(&mut self, way: Way, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
         let mut rest = span;
         while rest.len > 0 {
+            let pages = rest.len.div_ceil(self.page_bytes);
+            if !self.vmas.knows(rest.start) && !is_worth_asking(way, pages) {
+                return self.run(mapped(way, None), rest, io);
+            }
             let vma = self.vmas.at(rest.start).map_err(End::Failed)?;
             let until = vma.map_or_else(|| self.vmas.next_start(), |vma| vma.end);
             let len = rest.len.min(until - rest.start.0);
