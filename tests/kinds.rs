@@ -303,6 +303,29 @@ fn reading_below_a_stack_makes_it_grow() {
     }
 }
 
+/// Each row has memory of its own, and so no reader's marks are another's.
+#[test]
+fn the_order_of_readers_changes_no_row() {
+    let ask = |methods: &str| {
+        let kinds = "anon-fork-shared,anon-own,file-private,memfd,heap,stack,last-page";
+        let mut rows = whole_stream(&stdout(&run(&format!(
+            "probe -q --kind {kinds} --method {methods}"
+        ))))
+        .rows;
+        rows.sort_by_key(|row| ["kind", "op", "method"].map(|column| row[column].clone()));
+        rows
+    };
+    let (one, other) = (ask("proc,ptrace,vmread"), ask("vmread,ptrace,proc"));
+    assert!(one.len() >= 4 * 7);
+    assert_eq!(one.len(), other.len());
+    for (one, other) in one.iter().zip(&other) {
+        assert_eq!(one["status"], other["status"], "{one:?}");
+        for column in ["target_referenced_kib", "target_rss_kib", "split_pages"] {
+            assert_eq!(one[column], other[column], "{column} {one:?} {other:?}");
+        }
+    }
+}
+
 /// Positions at or above 2^63 are no file positions; lseek and process_vm_readv take them.
 #[test]
 fn a_kernel_address_is_refused() {
@@ -442,6 +465,27 @@ fn a_want_of_descriptors_is_told_as_such() {
         "{text}"
     );
     assert_eq!(output.status.code(), Some(3));
+}
+
+/// A row says that its child moved only if it was seen to: with a descriptor too few the errno
+/// is what stands there.
+#[test]
+fn a_child_that_cannot_be_looked_at_is_not_said_to_have_moved() {
+    let mut wanting = 0;
+    for limit in 7..16 {
+        let script = format!(
+            "ulimit -n {limit}; exec {BINARY} probe -q --kind anon-own,heap \
+             --method proc,vmread,ptrace"
+        );
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        for row in text.lines().filter(|row| row.starts_with("probe,")) {
+            let status = row.rsplit(',').next().unwrap();
+            assert!(["ok", "errno:EMFILE"].contains(&status), "{limit}: {row}");
+            wanting += usize::from(status != "ok");
+        }
+    }
+    assert!(wanting > 0);
 }
 
 /// What `--setup` changes, as text.

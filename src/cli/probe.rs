@@ -36,8 +36,8 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             method none read nothing; if they show a change, nothing here can be trusted\n\
             (status 3). What this machine, as it is, does not have is a row that is skipped,\n\
             with the reason, and no failure. A read that does not return is killed. Each row has\n\
-            fresh memory and a fresh child, and the order is always that of the kinds and readers\n\
-            below.\n\
+            fresh memory (but for the kernel's own: vdso, vvar and vsyscall) and a fresh child,\n\
+            and the order is always that of the kinds and readers below.\n\
             \n\
             Nothing on the machine is changed unless --setup is given, or this is run by\n\
             cowitness as the first process of a machine. --setup says on standard error what it\n\

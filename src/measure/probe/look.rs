@@ -128,7 +128,7 @@ impl<'l> Look<'l> {
         Ok(State {
             target: usage(Process::Id(self.fixture.child().pid()))?,
             partner: usage(Process::Myself)?,
-            stat: self.fixture.stat().ok_or(skip("stat-cannot-be-read"))?,
+            stat: self.fixture.stat().map_err(failed)?,
         })
     }
 }
