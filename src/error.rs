@@ -66,6 +66,8 @@ pub enum Error {
     Unsuited(&'static str, &'static str),
     /// smaps_rollup of this kernel has something that is not known.
     Rollup(RollupError),
+    /// Somebody holds the lock of who sets this machine up: the process, if it can be told.
+    Locked(Option<u64>),
     /// The measurement is not valid or not possible here.
     Invalid(&'static str),
     /// A child has said it, and ended with this status.
@@ -173,6 +175,7 @@ impl Error {
         match self {
             Self::Usage(_) | Self::Setting(..) | Self::Cpu(..) => 2,
             Self::Invalid(_)
+            | Self::Locked(_)
             | Self::Changed(..)
             | Self::StaysCached(..)
             | Self::CannotDropCaches(_)
@@ -360,6 +363,14 @@ impl Error {
                 line.add_printable(Kernel::read().release()).add(" has ");
                 line.add(error.problem()).add(error.field());
                 line.add(": rows with it are no figures; this version knows kernels up to 7.3");
+            }
+            Self::Locked(process) => {
+                match process {
+                    Some(process) => line.add("process ").number(process),
+                    None => line.add("a process that /proc/locks does not name here"),
+                };
+                line.add(" holds the lock (flock) on /sys/kernel/mm, which keeps two runs from ");
+                line.add("setting this machine up at once: wait for its end, then start again");
             }
             Self::Invalid(what) => {
                 line.add(what);

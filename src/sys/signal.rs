@@ -42,9 +42,13 @@ pub(super) struct Action {
 const SIGHUP: usize = 1;
 const SIGINT: usize = 2;
 const SIGQUIT: usize = 3;
+const SIGILL: usize = 4;
+const SIGTRAP: usize = 5;
 const SIGABRT: usize = 6;
 const SIGBUS: usize = 7;
+const SIGFPE: usize = 8;
 const SIGUSR1: usize = 10;
+const SIGSEGV: usize = 11;
 const SIGUSR2: usize = 12;
 const SIGPIPE: usize = 13;
 const SIGALRM: usize = 14;
@@ -57,6 +61,7 @@ const SIGVTALRM: usize = 26;
 const SIGPROF: usize = 27;
 const SIGIO: usize = 29;
 const SIGPWR: usize = 30;
+const SIGSYS: usize = 31;
 /// The first and the last of the real-time signals, as the kernel counts them.
 const SIGRTMIN: usize = 32;
 const SIGRTMAX: usize = 64;
@@ -202,20 +207,28 @@ pub(super) fn is_ignored(signal: usize) -> bool {
     current(signal) == Ok(SIG_IGN)
 }
 
-/// While it lives, signals that [`stop`] handles wait, for who has something to undo.
+/// While it lives, signals that would end this process wait, for who has something to undo.
 pub struct Held(u64);
 
-/// These signals, as the kernel takes a set: bit n-1 is signal n.
+/// What a defect raises, and anybody may send. While one is held back a defect ends the process
+/// all the same (`force_sig_info_to_task`, kernel/signal.c).
+const FAULTS: [usize; 6] = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS];
+
+/// All that end a process and can be held back, as the kernel takes a set: bit n-1 is signal n.
 static ENDING: u64 = {
     let real_time = u64::MAX << (SIGRTMIN - 1);
-    let mut bits = 1 << (SIGINT - 1) | 1 << (SIGTERM - 1) | real_time;
-    let mut next = 0;
-    while next < OTHERS.len() {
-        bits |= 1 << (OTHERS[next] - 1);
+    let others = bits(&OTHERS) | bits(&FAULTS);
+    bits(&[SIGINT, SIGTERM]) | others | real_time
+};
+
+const fn bits(signals: &[usize]) -> u64 {
+    let (mut bits, mut next) = (0, 0);
+    while next < signals.len() {
+        bits |= 1 << (signals[next] - 1);
         next += 1;
     }
     bits
-};
+}
 
 /// Keeps signals waiting. sigprocmask(2).
 ///
