@@ -421,6 +421,20 @@ fn a_read_that_never_returns_is_given_up_and_leaves_nobody_behind() {
     assert_eq!(status("ptrace"), says("ok", "EIO"));
 }
 
+/// Nothing came, and that is what there is to say of it.
+#[test]
+fn a_reader_that_never_returned_is_told_of() {
+    let output = run("probe --kind uffd-missing --method vmread");
+    let control = &whole_stream(&stdout(&output)).rows[0];
+    if control["status"] != "ok" {
+        return;
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let lines = "first\n  vmread: gets 0 kinds\n    never returns: uffd-missing\n";
+    assert!(said.contains(lines), "{said}");
+    assert!(!said.contains("to change least"), "{said}");
+}
+
 #[test]
 fn an_ordinary_user_has_an_answer_to_every_question() {
     let Some((mut command, _folder)) = command_as_nobody("probe -q") else {
@@ -640,6 +654,36 @@ fn setting_up_without_the_rights_is_no_clean_end() {
             "{said}"
         );
     }
+}
+
+/// KSM does not merge for this tool alone, and what it has merged of others stays so.
+#[test]
+fn what_ksm_merges_of_others_is_told() {
+    if !is_root() || !fs::exists("/proc/self/ksm_merging_pages").unwrap() {
+        return;
+    }
+    let _alone = MACHINE.lock();
+    // MADV_MERGEABLE is 12.
+    let script = "import mmap, sys\nmemory = mmap.mmap(-1, 1 << 20)\nmemory.madvise(12)\n\
+                  memory[:] = b'same' * (1 << 18)\nprint(flush=True)\nsys.stdin.read()";
+    let mut python = Command::new("python3");
+    python.args(["-c", script]).stdin(Stdio::piped());
+    let Ok(child) = python.stdout(Stdio::piped()).spawn() else {
+        eprintln!("skipped: there is no python3");
+        return;
+    };
+    let mut other = Running(child);
+    let mut ready = String::new();
+    let mut theirs = BufReader::new(other.0.stdout.take().unwrap());
+    theirs.read_line(&mut ready).unwrap();
+    let output = run("probe --setup --kind ksm --method proc");
+    let merged = fs::read_to_string(format!("/proc/{}/ksm_merging_pages", other.0.id())).unwrap();
+    drop(other);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let tells = said.contains("merged pages of other programs: ");
+    // Where it ran before already, it is not this tool that merged.
+    let ran = said.contains("/ksm/run: 0 -> 1");
+    assert!(tells || !ran || merged.trim() == "0", "{merged}: {said}");
 }
 
 /// Two runs would undo what the other needs, and put back what the other has changed.

@@ -13,7 +13,9 @@ use crate::proc::choice::selected;
 use crate::proc::lines::LineBuffer;
 use crate::proc::locks::flock as flock_of;
 use crate::proc::number::decimal;
-use crate::sys::file::{open, read_link, read_next, read_whole, write_whole};
+use crate::sys::file::{
+    Process, each_name, open, read_link, read_next, read_proc, read_whole, write_whole,
+};
 use crate::sys::process;
 use crate::sys::signal;
 use crate::sys::stdio::stderr;
@@ -154,25 +156,40 @@ pub(super) fn around(
     }
 }
 
-/// How many pages of anybody share one that KSM has merged.
+/// How many pages of all processes KSM has merged; `None` before Linux 5.19. Not ksm/pages_sharing,
+/// which counts the pages of the dead until KSM next scans.
 fn merged_pages() -> Option<u64> {
+    const FILE: &str = "ksm_merging_pages";
     let mut buffer = [0; 32];
-    let text = read_whole(c"/sys/kernel/mm/ksm/pages_sharing", &mut buffer);
-    decimal(text.ok()?.trim_ascii())
+    read_proc(Process::Myself, FILE, &mut buffer).ok()?;
+    let mut pages = 0;
+    each_name(open(c"/proc").ok()?, &mut |name| {
+        let process = decimal(name).and_then(|number| i32::try_from(number).ok());
+        // One that has ended meanwhile has none.
+        let text = process.and_then(|id| read_proc(Process::Id(id), FILE, &mut buffer).ok());
+        pages += text
+            .and_then(|text| decimal(text.trim_ascii()))
+            .unwrap_or(0);
+    })
+    .ok()?;
+    Some(pages)
 }
 
 fn tell_merged(before: Option<u64>, after: Option<u64>) {
+    if before.is_some() && before == after {
+        return;
+    }
     let mut line = Text::new();
-    line.add("cowitness: setup: KSM ran: what other programs have let it merge meanwhile stays ");
-    line.add("merged (ksm/pages_sharing");
+    line.add("cowitness: setup: KSM has run, and not for this alone: merged pages of other ");
+    line.add("programs:");
     for (between, pages) in [(" ", before), (" -> ", after)] {
         line.add(between);
         match pages {
             Some(pages) => line.number(pages),
-            None => line.add("?"),
+            None => line.add("unknown"),
         };
     }
-    line.add(", with pages of this run until KSM next scans)\n");
+    line.add("; they stay merged\n");
     // A courtesy of standard error.
     let _ = stderr().write_all(line.read().unwrap_or_default().as_bytes());
 }
