@@ -60,6 +60,8 @@ pub enum Error {
     /// An option whose value does not fit the others: its name, the value, the problem,
     /// and the most there may be.
     Setting(&'static str, u64, &'static str, u64),
+    /// Options of `bench` that exclude each other, and why.
+    Conflict(&'static str),
     /// A program that cannot be measured: its name, what about it, and the errno.
     Subject(&'static str, &'static str, Errno),
     /// A program of a kind that cannot be measured, and why.
@@ -173,7 +175,7 @@ impl Error {
     #[must_use]
     pub const fn status(&self) -> i32 {
         match self {
-            Self::Usage(_) | Self::Setting(..) | Self::Cpu(..) => 2,
+            Self::Usage(_) | Self::Setting(..) | Self::Conflict(_) | Self::Cpu(..) => 2,
             Self::Invalid(_)
             | Self::Locked(_)
             | Self::Changed(..)
@@ -207,7 +209,7 @@ impl Error {
         }
         let topic = match self {
             Self::Usage(usage) => Some(usage.topic),
-            Self::Setting(..) | Self::Cpu(..) => Some(Topic::Bench),
+            Self::Setting(..) | Self::Conflict(_) | Self::Cpu(..) => Some(Topic::Bench),
             _ => None,
         };
         if let Some(topic) = topic {
@@ -372,7 +374,7 @@ impl Error {
                 line.add(" holds the lock (flock) on /sys/kernel/mm, which keeps two runs from ");
                 line.add("setting this machine up at once: wait for its end, then start again");
             }
-            Self::Invalid(what) => {
+            Self::Invalid(what) | Self::Conflict(what) => {
                 line.add(what);
             }
             Self::Said => {}

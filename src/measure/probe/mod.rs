@@ -13,10 +13,10 @@ use super::evidence::Evidence;
 use crate::emit::record::Status;
 use crate::fixture::kinds::{Blocks, Ground, Kind, Op, PAGES, Sizes};
 use crate::fixture::{Fixture, FixtureError, content as pattern};
-use crate::proc::pagemap::{ENTRY_BYTES, Entry, file_offset};
+use crate::proc::pagemap::{Entry, file_offset};
 use crate::proc::smaps::UsageDelta;
 use crate::reader::{End, Method};
-use crate::sys::file::{Process, open_proc, read_at};
+use crate::sys::file::{Process, open_proc, read_words_at};
 use crate::sys::plot::{PAGE_MAX, renew_own, rewrite_own};
 use crate::sys::process::Faults;
 use crate::sys::{Clock, Errno, Region, RemoteAddr, errno};
@@ -319,14 +319,11 @@ impl Prober {
 /// What can be told of frames here: whether the number of a page of our own is shown.
 fn evidence(own: &mut Region, page_bytes: usize) -> Result<Evidence, Errno> {
     let offset = file_offset(own.address() as u64, page_bytes as u64);
-    let mut bytes = [0; ENTRY_BYTES as usize];
+    let mut word = [0];
     let pagemap = open_proc(Process::Myself, "pagemap")?;
-    let read = read_at(pagemap.as_fd(), &mut bytes, offset)?;
-    let entry = Entry(u64::from_ne_bytes(bytes));
-    match (
-        read == bytes.len() && entry.present(),
-        entry.frames_hidden(),
-    ) {
+    let read = read_words_at(pagemap.as_fd(), &mut word, offset)?;
+    let entry = Entry(word[0]);
+    match (read == 1 && entry.present(), entry.frames_hidden()) {
         (false, _) => Err(Errno::IO),
         (true, true) => Ok(Evidence::Exclusive),
         (true, false) => Ok(Evidence::Pfn),
