@@ -369,7 +369,7 @@ impl Error {
             Self::Locked(process) => {
                 match process {
                     Some(process) => line.add("process ").number(process),
-                    None => line.add("a process that /proc/locks does not name here"),
+                    None => line.add("another process"),
                 };
                 line.add(" holds the lock (flock) on /sys/kernel/mm, which keeps two runs from ");
                 line.add("setting this machine up at once: wait for its end, then start again");

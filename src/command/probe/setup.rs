@@ -149,8 +149,8 @@ pub(super) fn around(
     restored.and(ended)?;
     match asked && !ours.denied.is_empty() {
         true => Err(Error::Invalid(
-            "--setup may not change all of this machine that it has to: start it as root of the \
-             machine (see the lines of setup; rows of these kinds are needs-privilege)",
+            "--setup may not change all of this machine that it has to: it takes root (see the \
+             lines of setup)",
         )),
         false => Ok(()),
     }
@@ -219,7 +219,7 @@ fn holder(folder: &OwnedFd) -> Option<u64> {
     }
     let file = file.number(st_ino).read().ok()?.as_bytes();
     let locks = open(c"/proc/locks").ok()?;
-    let mut lines = LineBuffer::<256>::new();
+    let mut lines = LineBuffer::<1024>::new();
     while let Some(line) = lines
         .read_line(|space| read_next(locks.as_fd(), space))
         .ok()?
