@@ -173,8 +173,12 @@ fn a_stack_without_room_for_the_program_is_an_error() {
         (250, "memmap --mode heap", 256),
         (250, "env", 256),
     ] {
+        let name = match words.starts_with("memmap") {
+            true => "memmap",
+            false => "cowitness",
+        };
         let want = format!(
-            "cowitness: error: the stack is too small: RLIMIT_STACK (ulimit -s) is {kib} KiB, \
+            "{name}: error: the stack is too small: RLIMIT_STACK (ulimit -s) is {kib} KiB, \
              {needed} KiB are needed; raise it\n"
         );
         assert_eq!(small(kib, words), (Some(1), want), "{words}");

@@ -3,9 +3,9 @@
 use super::problem::Problem;
 use crate::error::Error;
 use crate::measure::footprint;
-use crate::proc::lines::{LineBuffer, complete};
+use crate::proc::lines::LineBuffer;
 use crate::proc::maps::MapsLine;
-use crate::proc::smaps::{Usage, UsageSum};
+use crate::proc::smaps::Usage;
 use crate::proc::status::kib_field;
 use crate::sys::file::{Process, open_proc, read_next, read_proc, read_whole};
 use crate::sys::{Errno, RemoteAddr};
@@ -13,7 +13,7 @@ use core::ops::Range;
 use rustix::fd::AsFd;
 
 /// A line of maps: a path has up to 4,096 bytes, each of which may be printed as four.
-const LINE_BYTES: usize = 20 << 10;
+pub(super) const LINE_BYTES: usize = 20 << 10;
 
 /// Of the whole process, and what the machine has promised.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +57,8 @@ impl Figures {
 impl Report {
     #[inline(never)]
     fn now(status: &[u8]) -> Self {
-        let rollup = rollup();
+        // `None` before Linux 4.14, which has no such file.
+        let rollup = footprint::whole(Process::Myself).ok();
         let mut buffer = [0; 8192];
         let meminfo = read_whole(c"/proc/meminfo", &mut buffer).unwrap_or_default();
         Self {
@@ -69,17 +70,6 @@ impl Report {
             commit_limit_kib: kib_field(meminfo, b"CommitLimit"),
         }
     }
-}
-
-/// All of this process; `None` before Linux 4.14, which has no such file.
-fn rollup() -> Option<Usage> {
-    let mut buffer = [0; 4096];
-    let text = read_proc(Process::Myself, "smaps_rollup", &mut buffer).ok()?;
-    let mut sum = UsageSum::whole();
-    for line in complete(text) {
-        sum.line(line).ok()?;
-    }
-    sum.finish().ok()
 }
 
 /// The VMAs that overlap the target.
