@@ -1,20 +1,17 @@
 //! What the counts depend on: huge pages, fault-around, the size of writes.
 
-use super::figures::LINE_BYTES;
 use super::subject::{CHUNK_BYTES, Subject};
 use crate::cli::memmap::Mode;
 use crate::error::Error;
+use crate::measure::footprint::each_line;
 use crate::proc::choice::selected;
-use crate::proc::lines::LineBuffer;
-use crate::sys::file::{
-    Process, TMPFS_MAGIC, device, file_system, open, open_proc, read_next, read_number, read_whole,
-};
+use crate::sys::file::{Process, TMPFS_MAGIC, device, file_system, open, read_number, read_whole};
 use crate::sys::process::huge_pages_off;
 use crate::sys::stdio::Output;
 use crate::sys::{Errno, errno};
 use crate::text::{Full, Text};
 use core::ffi::CStr;
-use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fd::BorrowedFd;
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/";
 const MM: &CStr = c"/sys/kernel/mm";
@@ -173,19 +170,10 @@ const OFF_HERE: &str = "off-by-prctl";
 const ADVISED_HERE: &str = "madvise-by-prctl";
 
 /// What these files and mounts may say, and a size that has no mode of its own.
-const MODES: [&str; 8] = [
-    "always",
-    "inherit",
-    "madvise",
-    "never",
-    "within_size",
-    "advise",
-    "deny",
-    "force",
-];
+const MODES: &str = "always inherit madvise never within_size advise deny force";
 
 fn mode_named(word: &[u8]) -> Result<&'static str, Errno> {
-    let mut modes = MODES.into_iter();
+    let mut modes = MODES.split(' ');
     let named = modes.find(|mode| mode.as_bytes() == word);
     named.ok_or(Errno::INVAL)
 }
@@ -218,21 +206,20 @@ fn mount_huge(file: BorrowedFd<'_>) -> Result<&'static str, Errno> {
     let mut wanted = Text::new();
     wanted.number(major).add(":").number(minor);
     let wanted = wanted.read().map_err(|Full| Errno::INVAL)?.as_bytes();
-    let mounts = open_proc(Process::Myself, "mountinfo")?;
-    let mut lines = LineBuffer::<LINE_BYTES>::new();
-    while let Some(line) = lines.read_line(|space| read_next(mounts.as_fd(), space))? {
+    let mut found = Ok("none");
+    each_line(Process::Myself, "mountinfo", &mut |line| {
         let mut words = line.bytes.split(|byte| *byte == b' ');
-        if words.nth(2) == Some(wanted) {
-            if line.truncated {
-                return Err(Errno::FBIG);
-            }
-            let mut options = words
-                .next_back()
-                .unwrap_or_default()
-                .split(|byte| *byte == b',');
-            let huge = options.find_map(|option| option.strip_prefix(b"huge="));
-            return huge.map_or(Ok("never"), mode_named);
+        let here = words.nth(2) == Some(wanted);
+        if here {
+            let options = words.next_back().unwrap_or_default();
+            let mut options = options.split(|byte| *byte == b',');
+            found = match options.find_map(|option| option.strip_prefix(b"huge=")) {
+                Some(mode) => mode_named(mode),
+                None if line.truncated => Err(Errno::FBIG),
+                None => Ok("never"),
+            };
         }
-    }
-    Ok("none")
+        !here
+    })?;
+    found
 }

@@ -143,6 +143,7 @@ impl<'p> Subject<'p> {
     /// The allocation; nothing of it is touched. To rehearse, the same as far as code is
     /// concerned: one page, and of a stack no frame. It is no page of a file then: of a cold
     /// one the first fault, and what the kernel reads ahead with it, belong to the measurement.
+    #[inline(never)]
     pub(super) fn promise(&self, run: Run) -> Result<Promise, Problem<'p>> {
         let bytes = match run {
             Run::Real => self.allocated_bytes(),
