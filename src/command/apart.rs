@@ -1,6 +1,7 @@
 //! Work in a child, so that this process has only to wait, to hand on signals, and to undo.
 
 use crate::error::Error;
+use crate::sys::Errno;
 use crate::sys::process::{Child, Ending, Side, exit, fork, send};
 use crate::sys::signal::Held;
 use crate::sys::stdio::stderr;
@@ -33,14 +34,17 @@ pub(super) fn apart(held: &Held, work: &mut dyn FnMut() -> Result<(), Error>) ->
 /// child with it.
 ///
 /// # Errors
-/// As [`apart`]; [`Error::Invalid`] if the child was killed.
+/// As [`apart`]; `ECHILD` if the child was killed.
 pub(super) fn alone(work: &mut dyn FnMut() -> Result<(), Error>) -> Result<(), Error> {
     match fork().map_err(Error::kernel("fork"))? {
         Side::Child => end_as(work()),
         Side::Parent(child) => match child.end_as_init().map_err(Error::kernel(WAIT))? {
             Ending::Exited(0) => Ok(()),
             Ending::Exited(status) => Err(Error::Reported(status)),
-            Ending::Killed(_) => Err(Error::Invalid("the child that measures was killed")),
+            Ending::Killed(_) => Err(Error::Kernel(
+                "wait for the child, which was killed",
+                Errno::CHILD,
+            )),
         },
     }
 }
