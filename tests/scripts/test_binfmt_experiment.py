@@ -73,11 +73,6 @@ class Experiment(binfmt.NothingIsLeft):
         self.assertRegex(done.stderr, rf"entries of others in binfmt_misc: \d+: .*foreign{os.getpid()}")
         self.assertRegex(done.stdout, r"4 bytes, [1-9]\d* entries of others")
 
-    def test_an_appliance_that_is_missing_is_named(self):
-        done = subprocess.run([SCRIPT, "--appliance", "/nonexistent"], cwd=ROOT, capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 3)
-        self.assertIn("no appliance at /nonexistent: build it", done.stderr)
-
     def test_after_a_signal(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             self.assertEqual(binfmt.interrupted(SCRIPT, number), 128 + number)
