@@ -204,7 +204,7 @@ impl Error {
         }
         let topic = match self {
             Self::Usage(usage) => Some(usage.topic),
-            Self::Setting(..) | Self::Cpu(..) => Some(Topic::Bench),
+            Self::Setting(..) => Some(Topic::Bench),
             _ => None,
         };
         if let Some(topic) = topic {
@@ -274,11 +274,14 @@ impl Error {
                         ": no such file, or its interpreter is missing; give the path: \
                          neither a shell nor PATH is used"
                     }
-                    Errno::ACCESS => ": it must be a file with permission to execute",
+                    Errno::ACCESS => {
+                        ": it must be a file with permission to execute, on a file system that is \
+                         not mounted noexec"
+                    }
                     Errno::NOEXEC => {
                         ": neither a program of this CPU nor registered with binfmt_misc"
                     }
-                    _ => "",
+                    errno => limit(errno),
                 });
             }
             Self::Survives(path, pid, errno) => {
@@ -326,7 +329,7 @@ impl Error {
                     }
                     Errno::NOENT => ": its interpreter is missing, or /proc is not mounted",
                     Errno::NOEXEC => ": it is no program of this CPU",
-                    _ => "",
+                    errno => limit(errno),
                 });
             }
             Self::Changed(path, what) => {
@@ -372,6 +375,24 @@ impl Error {
                 line.add("checks failed: ").number(failed);
             }
         }
+    }
+}
+
+/// Which limit keeps a program from being started, and the remedy.
+const fn limit(errno: Errno) -> &'static str {
+    match errno {
+        Errno::AGAIN => {
+            ": no more processes are allowed (ulimit -u, pids.max of a cgroup): raise it, or end some"
+        }
+        Errno::BADF | Errno::MFILE => {
+            ": descriptors up to 100 are needed (ulimit -n): raise it to 101 or more"
+        }
+        Errno::FBIG => {
+            ": the copy in memory would be over 1 GiB, or over what a file may have here: \
+             ulimit -f unlimited"
+        }
+        Errno::NOMEM => ": there is not enough memory: free some, or raise ulimit -v",
+        _ => "",
     }
 }
 

@@ -109,8 +109,9 @@ pub fn regular_bytes(file: BorrowedFd<'_>) -> Result<Option<u64>, Errno> {
     Ok(regular.then_some(stat.st_size.cast_unsigned()))
 }
 
-/// Which file a path leads to, and what tells that it was written to: device, inode, bytes,
-/// seconds and nanoseconds of the last change.
+/// Which file a path leads to, and what tells that it was touched: device, inode, bytes, seconds
+/// and nanoseconds of the last change of the inode (st_ctime), which nobody can put back as
+/// they can the time of the contents (inode(7)).
 pub type Identity = [u64; 5];
 
 /// The file that this path leads to. stat(2).
@@ -123,8 +124,8 @@ pub fn identity(path: &CStr) -> Result<Identity, Errno> {
         found.st_dev,
         found.st_ino,
         found.st_size.cast_unsigned(),
-        found.st_mtime.cast_unsigned(),
-        u64::from(found.st_mtime_nsec as u32),
+        found.st_ctime.cast_unsigned(),
+        u64::from(found.st_ctime_nsec as u32),
     ])
 }
 

@@ -1,5 +1,6 @@
 //! What is started: the arms, out of argv.
 
+use super::registered::FOLDER;
 use super::{Argument, handler};
 use crate::cli::startup::{ARMS_MAX, Arm, Options, Side, Via};
 use crate::emit::Sink;
@@ -36,6 +37,8 @@ pub(super) struct Subject {
     pub(super) program: Program,
     /// Which file that is.
     identity: Identity,
+    /// The folder of binfmt_misc, which an entry that goes leaves a new time.
+    entries: Option<Identity>,
     via: Via,
     /// It did not end in time, and is not started again.
     pub(super) is_stuck: bool,
@@ -149,6 +152,7 @@ impl Subject {
             path,
             program,
             identity,
+            entries: entries(),
             via,
             is_stuck: false,
         })
@@ -218,21 +222,35 @@ impl Subject {
         }
     }
 
-    /// Whether its file, and what takes it, are still what they were at the start.
+    /// Whether its file, and what takes it, are still what they were at the start. What was
+    /// never known cannot change; that is mounting binfmt_misc meanwhile.
     pub(super) fn check_unchanged(&self) -> Result<(), Error> {
         let changed = |what| Error::Changed(self.path.to_bytes(), what);
         if identity(self.path) != Ok(self.identity) {
             return Err(changed(
-                "was replaced or written to during the run: no result is made of two programs; \
-                 give a copy that nobody touches",
+                "was replaced or written to during the run (or its name, links or mode were \
+                 changed): no result is made of two programs; give a copy that nobody touches",
             ));
         }
-        let is_same = self.via != Via::Execve || handler::of(self.path) == Ok(self.dispatch);
-        is_same.then_some(()).ok_or(changed(
-            "is taken by another handler than at the start: the entries of binfmt_misc were \
-             changed during the run; leave them alone",
-        ))
+        if self.via != Via::Execve || self.dispatch == handler::UNKNOWN {
+            return Ok(());
+        }
+        match handler::of(self.path) {
+            Ok(found) if found == self.dispatch && entries() == self.entries => Ok(()),
+            Ok(handler::UNKNOWN) => Err(changed(
+                "can no longer be told to have the handler that it had at the start: binfmt_misc \
+                 was loaded or unmounted, or the file made unreadable, during the run",
+            )),
+            _ => Err(changed(
+                "may have had another handler than at the start: the entries of binfmt_misc were \
+                 changed during the run; leave them alone",
+            )),
+        }
     }
+}
+
+fn entries() -> Option<Identity> {
+    identity(FOLDER).ok()
 }
 
 fn title(side: Side, name: Option<&str>) -> Text {
