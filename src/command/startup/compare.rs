@@ -1,7 +1,7 @@
 //! The result of `ab`: the difference of the arms beside that of one with itself.
 
-use super::{Run, order};
 use super::times::{Metric, Times};
+use super::{Run, order};
 use crate::emit::fixed::Milli;
 use crate::emit::startup_row::StartupAbRow;
 use crate::emit::stream::Preamble;

@@ -1,9 +1,9 @@
 //! The result of `slope`: a line through the medians over the number of objects.
 
-use super::{Run, order};
 use super::compare::micros;
 use super::subject::Subject;
 use super::times::{Metric, Times};
+use super::{Run, order};
 use crate::cli::startup::ARMS_MAX;
 use crate::emit::fixed::Milli;
 use crate::emit::startup_row::StartupFitRow;
