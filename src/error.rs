@@ -381,17 +381,9 @@ impl Error {
 /// Which limit keeps a program from being started, and the remedy.
 const fn limit(errno: Errno) -> &'static str {
     match errno {
-        Errno::AGAIN => {
-            ": no more processes are allowed (ulimit -u, pids.max of a cgroup): raise it, or end some"
-        }
-        Errno::BADF | Errno::MFILE => {
-            ": descriptors up to 100 are needed (ulimit -n): raise it to 101 or more"
-        }
-        Errno::FBIG => {
-            ": the copy in memory would be over 1 GiB, or over what a file may have here: \
-             ulimit -f unlimited"
-        }
-        Errno::NOMEM => ": there is not enough memory: free some, or raise ulimit -v",
+        Errno::AGAIN => ": no more processes may run: raise ulimit -u, or pids.max of the cgroup",
+        Errno::BADF | Errno::MFILE => ": raise ulimit -n to 101 or more",
+        Errno::FBIG => ": it is over 1 GiB, or over ulimit -f: raise that",
         _ => "",
     }
 }

@@ -58,6 +58,56 @@ fn a_program_that_is_overwritten_and_dated_back_has_no_result() {
     has_no_result(&output, "was replaced or written to during the run");
 }
 
+/// A family whose objects are found beside the program: one is replaced by a copy of itself.
+#[test]
+fn an_object_that_is_replaced_during_a_slope_leaves_no_line() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let folder = folder.join(format!("slope-{}", std::process::id()));
+    let family = folder.to_str().unwrap();
+    let build = r#"
+        mkdir "$0" && cd "$0" || exit
+        echo 'int one(void) { return 0; }' > one.c
+        echo 'int one(void); int main(void) { return one(); }' > main.c
+        cc -shared -fPIC -o libone.so one.c && cc -static -o static main.c one.c
+        cc -o program main.c -L. -lone -Wl,-rpath,'$ORIGIN'
+        # Replaces the object, if it is there, and runs the program.
+        printf '#!/bin/sh\ncp libone.so new.so && mv new.so libone.so; exec ./program\n' > touches
+        chmod 755 touches
+    "#;
+    let built = Command::new("sh").args(["-c", build, family]).status();
+    let words = [
+        "-q",
+        "--rounds=10",
+        "1=./program",
+        "2=./program",
+        "3=./program",
+        "static=./static",
+    ];
+    let slope = |last: &str| {
+        let mut slope = command("startup slope");
+        slope
+            .args(words)
+            .arg(last)
+            .current_dir(&folder)
+            .output()
+            .unwrap()
+    };
+    let (calm, touched) = (slope("4=./program"), slope("4=./touches"));
+    fs::remove_dir_all(&folder).unwrap();
+    assert!(built.is_ok_and(|status| status.success()));
+    let calm = stdout(&calm);
+    assert!(calm.contains("\n#compared=programs; *.so* beside them; ld.so.cache\n"));
+    assert_eq!(rows(&calm).1.len(), 10);
+    let stderr = String::from_utf8_lossy(&touched.stderr);
+    assert_eq!(touched.status.code(), Some(3), "{stderr}");
+    assert!(
+        stderr.contains("a shared object beside it, or /etc/ld.so.cache, was replaced"),
+        "{stderr}"
+    );
+    let touched = String::from_utf8(touched.stdout).unwrap();
+    assert!(!touched.contains("\nstartup-fit,"));
+}
+
 const MOUNTED: &str = r#"
     folder=/proc/sys/fs/binfmt_misc
     mount -t binfmt_misc binfmt_misc $folder 2> /dev/null
@@ -219,15 +269,11 @@ fn an_exec_that_hangs_ends_with_the_timeout() {
 #[test]
 fn a_limit_that_keeps_a_program_from_starting_is_named() {
     for (limit, via, want) in [
-        (
-            "-n 50",
-            "native",
-            "EBADF: descriptors up to 100 are needed (ulimit -n)",
-        ),
+        ("-n 50", "native", "EBADF: raise ulimit -n to 101 or more"),
         (
             "-f 8",
             "memfd",
-            "EFBIG: the copy in memory would be over 1 GiB",
+            "EFBIG: it is over 1 GiB, or over ulimit -f",
         ),
     ] {
         let script = format!(

@@ -83,21 +83,22 @@ pub fn run(
         page_bytes: auxv.page_bytes(),
         cpu: pinned,
     };
-    let arms = run.subjects.len();
-    let head = || {
+    let head = |subjects: &Subjects| {
         let mut preamble = Preamble::begin(stdout())?;
         env::write(&mut preamble, &context)?;
         subject::note(options, argument, &mut preamble)?;
         registered::note(&mut preamble)?;
-        order::note(arms, options.rounds, &mut preamble)?;
+        order::note(subjects.len(), options.rounds, &mut preamble)?;
+        subject::note_compared(subjects, &mut preamble)?;
         Ok::<_, Error>(preamble)
     };
-    let mut times = Times::new(arms, options.rounds as usize)
+    let mut times = Times::new(run.subjects.len(), options.rounds as usize)
         .map_err(Error::kernel("map memory for the times"))?;
-    run.every_round(head()?, &mut times)?;
+    run.every_round(head(&run.subjects)?, &mut times)?;
+    run.subjects.iter().try_for_each(Subject::check_objects)?;
     match options.arms.first().map(|arm| arm.side) {
-        Some(Side::A | Side::B) => compare::write(&run, head()?, &mut times)?,
-        _ => fit::write(&run, head()?, &mut times)?,
+        Some(Side::A | Side::B) => compare::write(&run, head(&run.subjects)?, &mut times)?,
+        _ => fit::write(&run, head(&run.subjects)?, &mut times)?,
     }
     run.conclude()
 }

@@ -8,7 +8,7 @@ use crate::emit::stream::{Preamble, StreamError};
 use crate::error::Error;
 use crate::fixture::copied;
 use crate::fixture::elf::{Elf, HEAD_BYTES};
-use crate::sys::file::{Identity, identity, open_any, read_at, regular_bytes};
+use crate::sys::file::{identity, objects_beside, open_any, read_at, regular_bytes};
 use crate::sys::resident::resident_pages;
 use crate::sys::spawn::{self, Program, Source};
 use crate::sys::{Errno, Region};
@@ -36,9 +36,11 @@ pub(super) struct Subject {
     pub(super) path: &'static CStr,
     pub(super) program: Program,
     /// Which file that is.
-    identity: Identity,
+    identity: u64,
     /// The folder of binfmt_misc, which an entry that goes leaves a new time.
-    entries: Option<Identity>,
+    entries: u64,
+    /// What [`objects`] told; 0 if nothing.
+    objects_seen: u64,
     via: Via,
     /// It did not end in time, and is not started again.
     pub(super) is_stuck: bool,
@@ -79,6 +81,21 @@ pub(super) fn note<S: Sink>(
         preamble.note(key.read()?, words.read()?)?;
     }
     Ok(())
+}
+
+/// Notes what is compared at start and end.
+pub(super) fn note_compared<S: Sink>(
+    subjects: &Subjects,
+    preamble: &mut Preamble<S>,
+) -> Result<(), StreamError<S::Error>> {
+    let is_all = subjects.iter().all(|subject| subject.objects_seen != 0);
+    preamble.note(
+        "compared",
+        match is_all {
+            true => "programs; *.so* beside them; ld.so.cache",
+            false => "programs",
+        },
+    )
 }
 
 /// Most bytes of a command line that are noted.
@@ -153,6 +170,7 @@ impl Subject {
             program,
             identity,
             entries: entries(),
+            objects_seen: objects(path),
             via,
             is_stuck: false,
         })
@@ -222,6 +240,19 @@ impl Subject {
         }
     }
 
+    /// Whether the shared objects that are looked at are those of the start. None of their times
+    /// can be put back, so that once is enough.
+    pub(super) fn check_objects(&self) -> Result<(), Error> {
+        match objects(self.path) == self.objects_seen {
+            true => Ok(()),
+            false => Err(Error::Changed(
+                self.path.to_bytes(),
+                "may have had another library: a shared object beside it, or /etc/ld.so.cache, \
+                 was replaced during the run; leave them alone",
+            )),
+        }
+    }
+
     /// Whether its file, and what takes it, are still what they were at the start. What was
     /// never known cannot change; that is mounting binfmt_misc meanwhile.
     pub(super) fn check_unchanged(&self) -> Result<(), Error> {
@@ -238,19 +269,26 @@ impl Subject {
         match handler::of(self.path) {
             Ok(found) if found == self.dispatch && entries() == self.entries => Ok(()),
             Ok(handler::UNKNOWN) => Err(changed(
-                "can no longer be told to have the handler that it had at the start: binfmt_misc \
-                 was loaded or unmounted, or the file made unreadable, during the run",
+                "can no longer be told its handler: binfmt_misc was loaded or unmounted, or the \
+                 file made unreadable, during the run",
             )),
             _ => Err(changed(
-                "may have had another handler than at the start: the entries of binfmt_misc were \
-                 changed during the run; leave them alone",
+                "may have had another handler: the entries of binfmt_misc were changed during \
+                 the run; leave them alone",
             )),
         }
     }
 }
 
-fn entries() -> Option<Identity> {
-    identity(FOLDER).ok()
+/// What tells of the shared objects that a program may load: those beside it (`DT_RUNPATH` of
+/// `$ORIGIN`, ld.so(8)), and the list of the others, which ldconfig(8) makes anew.
+fn objects(path: &CStr) -> u64 {
+    let list = identity(c"/etc/ld.so.cache").unwrap_or(0);
+    objects_beside(path).map_or(0, |beside| beside.wrapping_add(list))
+}
+
+fn entries() -> u64 {
+    identity(FOLDER).unwrap_or(0)
 }
 
 fn title(side: Side, name: Option<&str>) -> Text {
