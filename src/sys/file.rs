@@ -6,9 +6,7 @@ use crate::text::{Full, Text};
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::fs::{
-    AtFlags, CWD, FileType, OFlags, RawDir, Stat, fstat, fstatfs, readlinkat_raw, stat, statat,
-};
+use rustix::fs::{CWD, FileType, OFlags, RawDir, fstat, fstatfs, readlinkat_raw, stat};
 use rustix::io::{
     IoSliceMut, ReadWriteFlags, fcntl_getfd, pread, preadv2, read, retry_on_intr, write,
 };
@@ -109,62 +107,6 @@ pub fn regular_bytes(file: BorrowedFd<'_>) -> Result<Option<u64>, Errno> {
     let stat = fstat(file)?;
     let regular = FileType::from_raw_mode(stat.st_mode).is_file();
     Ok(regular.then_some(stat.st_size.cast_unsigned()))
-}
-
-/// Which file a path leads to, and what tells that it was touched, as one number: of device,
-/// inode, bytes, seconds and nanoseconds of the last change of the inode (st_ctime), which
-/// nobody can put back as they can the time of the contents (inode(7)). stat(2).
-///
-/// # Errors
-/// As stat(2).
-pub fn identity(path: &CStr) -> Result<u64, Errno> {
-    stat(path).map(|found| told(&found))
-}
-
-fn told(found: &Stat) -> u64 {
-    /// 2^64 divided by the golden ratio: odd, with bits everywhere.
-    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let words = [
-        found.st_dev,
-        found.st_ino,
-        found.st_size.cast_unsigned(),
-        found.st_ctime.cast_unsigned(),
-        u64::from(found.st_ctime_nsec as u32),
-    ];
-    let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(SPREAD).rotate_left(23);
-    words.into_iter().fold(0, mix)
-}
-
-/// What [`identity`] tells of all shared objects (`*.so*`) in the folder in which the file lies
-/// that a path leads to, links followed, as one number. proc_pid_fd(5), fstatat(2).
-///
-/// # Errors
-/// As open(2), readlink(2) and getdents64(2): `ENOENT` without /proc.
-pub fn objects_beside(path: &CStr) -> Result<u64, Errno> {
-    let file = open_as(path, OFlags::PATH | OFlags::CLOEXEC)?;
-    let mut link = Text::new();
-    link.add("/proc/self/fd/");
-    link.signed(file.as_raw_fd().into()).add("\0");
-    let link = link.read().map_err(|Full| Errno::NAMETOOLONG)?;
-    let link = CStr::from_bytes_with_nul(link.as_bytes()).map_err(|_| Errno::INVAL)?;
-    let mut name = [0; 4096];
-    let found = read_link(link, &mut name)?;
-    let past = found
-        .iter()
-        .rposition(|&byte| byte == b'/')
-        .map_or(0, |at| at + 1);
-    // There is room: the link was shorter than the buffer.
-    name[past] = 0;
-    let folder = open(CStr::from_bytes_until_nul(&name).map_err(|_| Errno::INVAL)?)?;
-    let mut sum = 0_u64;
-    each_entry(&folder, &mut |name| {
-        if name.to_bytes().windows(3).any(|part| part == b".so") {
-            // What cannot be looked at tells that by itself; the order is the folder's.
-            let found = statat(&folder, name, AtFlags::empty());
-            sum = sum.wrapping_add(found.map_or(1, |found| told(&found)));
-        }
-    })?;
-    Ok(sum)
 }
 
 /// Bytes of memory that reading all of a file through a mapping takes for good: those that a
@@ -400,7 +342,8 @@ pub fn each_name(folder: OwnedFd, take: &mut dyn FnMut(&[u8])) -> Result<(), Err
     each_entry(&folder, &mut |name| take(name.to_bytes()))
 }
 
-fn each_entry(folder: &OwnedFd, take: &mut dyn FnMut(&CStr)) -> Result<(), Errno> {
+/// As [`each_name`], of a folder that is still needed.
+pub(super) fn each_entry(folder: &OwnedFd, take: &mut dyn FnMut(&CStr)) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); 2048];
     let mut entries = RawDir::new(folder, &mut space);
     while let Some(entry) = entries.next() {

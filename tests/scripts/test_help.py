@@ -29,14 +29,15 @@ class Help(unittest.TestCase):
                 self.assertIn(path.name, done.stdout)
 
     def test_options_of_these_have_words_and_defaults(self):
-        for name in ("binfmt-experiment", "startup-terms", "n-family", "cost-by-size", "real-servers", "compare-null"):
+        for name in ("binfmt-experiment", "startup-terms", "n-family", "cost-by-size", "real-servers", "compare-null",
+                     "hybrid-speed", "survey-speed"):
             said = subprocess.run([ROOT / "scripts" / name, "--help"], capture_output=True, text=True, check=True).stdout
             options = re.split(r"\n  (?=-)", said.split("\noptions:")[1])[1:]
             for option in options:
                 with self.subTest(f"{name} {option}"):
                     words, *meaning = re.split(r"\s{2,}", option, maxsplit=1)
                     self.assertTrue(meaning and len(meaning[0]) > 10)
-                    if words.split()[0] not in ("-h,", "--self-check"):
+                    if words.split()[0] not in ("-h,", "--self-check", "--cpu-time"):
                         self.assertIn("(default:", " ".join(option.split()))
             self.assertRegex(said, r"[Ee]xit status")
 
