@@ -275,8 +275,7 @@ impl Error {
                          neither a shell nor PATH is used"
                     }
                     Errno::ACCESS => {
-                        ": it must be a file with permission to execute, on a file system that is \
-                         not mounted noexec"
+                        ": it must be a file with permission to execute, and not on a noexec mount"
                     }
                     Errno::NOEXEC => {
                         ": neither a program of this CPU nor registered with binfmt_misc"
@@ -381,7 +380,7 @@ impl Error {
 /// Which limit keeps a program from being started, and the remedy.
 const fn limit(errno: Errno) -> &'static str {
     match errno {
-        Errno::AGAIN => ": no more processes may run: raise ulimit -u, or pids.max of the cgroup",
+        Errno::AGAIN => ": too many processes: raise ulimit -u or pids.max",
         Errno::BADF | Errno::MFILE => ": raise ulimit -n to 101 or more",
         Errno::FBIG => ": it is over 1 GiB, or over ulimit -f: raise that",
         _ => "",

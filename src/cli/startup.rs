@@ -145,7 +145,7 @@ const TIMEOUT: OptionSpec<Options> = OptionSpec {
         value: "SECONDS",
         default: "10",
         allowed: "1 to 3600",
-        help: "after which a program is killed, or an exec that hangs (no signal is heard\n                        until then); its arm is not started again",
+        help: "after which a program, or an exec, is killed; its arm is not started again",
     },
     set: |options, word| {
         options.timeout_s = value::number(word, 1, 3600)?;

@@ -21,11 +21,7 @@ pub(super) fn note<S: Sink>(preamble: &mut Preamble<S>) -> Result<(), StreamErro
         Ok(status) => core::str::from_utf8(status.trim_ascii_end()).unwrap_or("?"),
         // Compiled in or not, without its folder nothing can be registered.
         Err(Errno::NOENT) => return preamble.note("binfmt_misc", "not mounted"),
-        Err(errno) => {
-            let mut why = Text::new();
-            why.add("unreadable:").add(errno::name_or_unknown(errno));
-            return preamble.note("binfmt_misc", why.read()?);
-        }
+        Err(errno) => return preamble.note("binfmt_misc", errno::name_or_unknown(errno)),
     };
     preamble.note("binfmt_misc", status)?;
     let (mut names, mut count) = (Text::new(), Text::new());

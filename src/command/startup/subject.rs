@@ -260,8 +260,8 @@ impl Subject {
         let changed = |what| Error::Changed(self.path.to_bytes(), what);
         if identity(self.path) != Ok(self.identity) {
             return Err(changed(
-                "was replaced or written to during the run (or its name, links or mode were \
-                 changed): no result is made of two programs; give a copy that nobody touches",
+                "was replaced or written to during the run (or renamed, linked, given a mode): give \
+                 a copy that nobody touches",
             ));
         }
         if self.via != Via::Execve || self.dispatch == handler::UNKNOWN {
@@ -270,8 +270,8 @@ impl Subject {
         match handler::of(self.path) {
             Ok(found) if found == self.dispatch && entries() == self.entries => Ok(()),
             Ok(handler::UNKNOWN) => Err(changed(
-                "can no longer be told its handler: binfmt_misc was loaded or unmounted, or the \
-                 file made unreadable, during the run",
+                "has no known handler any more: binfmt_misc was loaded or unmounted, or the file \
+                 made unreadable",
             )),
             _ => Err(changed(
                 "may have had another handler: the entries of binfmt_misc were changed during \
