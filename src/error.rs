@@ -209,7 +209,7 @@ impl Error {
         }
         let topic = match self {
             Self::Usage(usage) => Some(usage.topic),
-            Self::Setting(..) | Self::Conflict(_) | Self::Cpu(..) => Some(Topic::Bench),
+            Self::Setting(..) | Self::Conflict(_) => Some(Topic::Bench),
             _ => None,
         };
         if let Some(topic) = topic {
@@ -279,11 +279,13 @@ impl Error {
                         ": no such file, or its interpreter is missing; give the path: \
                          neither a shell nor PATH is used"
                     }
-                    Errno::ACCESS => ": it must be a file with permission to execute",
+                    Errno::ACCESS => {
+                        ": it must be a file with permission to execute, and not on a noexec mount"
+                    }
                     Errno::NOEXEC => {
                         ": neither a program of this CPU nor registered with binfmt_misc"
                     }
-                    _ => "",
+                    errno => limit(errno),
                 });
             }
             Self::Survives(path, pid, errno) => {
@@ -331,7 +333,7 @@ impl Error {
                     }
                     Errno::NOENT => ": its interpreter is missing, or /proc is not mounted",
                     Errno::NOEXEC => ": it is no program of this CPU",
-                    _ => "",
+                    errno => limit(errno),
                 });
             }
             Self::Changed(path, what) => {
@@ -385,6 +387,16 @@ impl Error {
                 line.add("checks failed: ").number(failed);
             }
         }
+    }
+}
+
+/// Which limit keeps a program from being started, and the remedy.
+const fn limit(errno: Errno) -> &'static str {
+    match errno {
+        Errno::AGAIN => ": too many processes: raise ulimit -u or pids.max",
+        Errno::BADF | Errno::MFILE => ": raise ulimit -n to 101 or more",
+        Errno::FBIG => ": it is over 1 GiB, or over ulimit -f: raise that",
+        _ => "",
     }
 }
 

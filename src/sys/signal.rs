@@ -12,14 +12,11 @@ use super::process::{Child, exit};
 use super::{Errno, check, doomed, stdio};
 use crate::text::Text;
 use core::ptr::with_exposed_provenance;
-use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// What [`install`] sets, for a child that gives it back before it becomes another program.
 pub(super) const TAKEN: [usize; 4] = [SIGINT, SIGTERM, SIGPIPE, SIGXFSZ];
-
-/// What [`stop_on_leaving`] may set besides.
-pub(super) const LEAVING: [usize; 2] = [SIGHUP, SIGQUIT];
 
 /// SIG_DFL, as rt_sigaction(2) takes it.
 pub(super) const DEFAULT: Action = Action {
@@ -84,7 +81,19 @@ pub(super) fn end_numbered_group_too(leader: i32) {
     GROUP.store(leader, Ordering::Relaxed);
 }
 
+/// Whether a child runs in this memory, so that who handles a signal is that child.
+static IS_LENT: AtomicBool = AtomicBool::new(false);
+
+/// Says that a child is to run in this memory, or does so no longer, while signals of its
+/// parent are held: one that comes to the child then ends it alone.
+pub(super) fn lend_memory(is_lent: bool) {
+    IS_LENT.store(is_lent, Ordering::Relaxed);
+}
+
 extern "C" fn stop(signal: i32) {
+    if IS_LENT.load(Ordering::Relaxed) {
+        exit(128 + signal)
+    }
     let removed = doomed::remove();
     if let Some(leader) = Pid::from_raw(GROUP.load(Ordering::Relaxed)) {
         let _ = kill_process_group(leader, Signal::KILL);
@@ -200,19 +209,6 @@ const OTHERS: [usize; 12] = [
 pub fn stop_on_others() -> Result<(), Errno> {
     let mut others = OTHERS.into_iter().chain(SIGRTMIN..=SIGRTMAX);
     others.try_for_each(end_on)
-}
-
-/// As [`stop_on_others`], for what a terminal sends when it is closed or somebody wants out.
-///
-/// # Errors
-/// As [`install`].
-pub fn stop_on_leaving() -> Result<(), Errno> {
-    LEAVING.into_iter().try_for_each(end_on)
-}
-
-/// Whether a signal is ignored. sigaction(2).
-pub(super) fn is_ignored(signal: usize) -> bool {
-    current(signal) == Ok(SIG_IGN)
 }
 
 /// While it lives, signals that would end this process wait, for who has something to undo.
