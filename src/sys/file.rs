@@ -6,7 +6,9 @@ use crate::text::{Full, Text};
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::fs::{CWD, FileType, OFlags, RawDir, fstat, fstatfs, readlinkat_raw, stat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, OFlags, RawDir, StatxFlags, fstat, fstatfs, readlinkat_raw, stat, statx,
+};
 use rustix::io::{
     IoSliceMut, ReadWriteFlags, fcntl_getfd, pread, preadv2, read, retry_on_intr, write,
 };
@@ -44,9 +46,7 @@ pub fn open_proc(process: Process, file: &str) -> Result<OwnedFd, Errno> {
 /// `EPERM` (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE is missing), `ENOENT` (no such mapping of
 /// a file).
 pub fn open_mapped(pid: i32, start: u64, end: u64) -> Result<Option<OwnedFd>, Errno> {
-    let mut path = Text::new();
-    path.add("/proc/").signed(pid.into()).add("/map_files/");
-    path.address(start).add("-").address(end).add("\0");
+    let path = mapped(pid, start, end);
     let path = path.read().map_err(|Full| Errno::NAMETOOLONG)?;
     let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
     // Looked at before it is opened: opening a device can have effects of its own.
@@ -126,6 +126,29 @@ pub fn identity(path: &CStr) -> Result<Identity, Errno> {
         found.st_mtime.cast_unsigned(),
         u64::from(found.st_mtime_nsec as u32),
     ])
+}
+
+/// Path of the file that is mapped there, with a NUL.
+fn mapped(pid: i32, start: u64, end: u64) -> Text {
+    let mut path = Text::new();
+    path.add("/proc/").signed(pid.into()).add("/map_files/");
+    path.address(start).add("-").address(end).add("\0");
+    path
+}
+
+/// Bytes of the regular file that process `pid` maps at `start..end`, as [`open_mapped`] finds it,
+/// but without opening it, or asking a server: statx(2) with AT_STATX_DONT_SYNC (Linux 4.11).
+///
+/// # Errors
+/// As [`open_mapped`] and statx(2).
+pub fn mapped_bytes(pid: i32, start: u64, end: u64) -> Result<Option<u64>, Errno> {
+    let path = mapped(pid, start, end);
+    let path = path.read().map_err(|Full| Errno::NAMETOOLONG)?;
+    let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
+    let wanted = StatxFlags::TYPE | StatxFlags::SIZE;
+    let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, wanted)?;
+    let regular = FileType::from_raw_mode(found.stx_mode.into()).is_file();
+    Ok(regular.then_some(found.stx_size))
 }
 
 /// Bytes of memory that reading all of a file through a mapping takes for good: those that a

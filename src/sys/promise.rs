@@ -12,7 +12,7 @@ use core::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
 use rustix::fd::BorrowedFd;
 use rustix::mm::{Advice, MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-pub use super::stack::can_grow;
+pub use super::stack::{can_grow, grow_stack};
 
 /// The most that [`Promise::stack`] takes, in MiB: half of the usual RLIMIT_STACK.
 pub const STACK_MIB_MAX: usize = FRAMES.len();

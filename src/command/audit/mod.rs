@@ -7,7 +7,8 @@ mod stop;
 mod words;
 
 use super::env::{self, Context, Kernel};
-use super::live::{self, Mappings, Splits};
+use super::forecast::Splits;
+use super::live::{self, Mappings};
 use super::progress::Progress;
 use crate::cli::Effective;
 use crate::cli::audit::Options;
@@ -35,8 +36,19 @@ const WENT_ON: &str = "target-went-on";
 /// Without frame numbers a copy shows only where pagemap had called the page shared.
 const UNKNOWN_SPLITS: Error = Error::Invalid(
     "faults were charged to a reader that nothing seen explains, and frames are hidden: what was \
+     split is unknown (split_pages is empty); ask with CAP_SYS_ADMIN",
+);
+/// The same of a process that ran.
+const UNKNOWN_SPLITS_RUNNING: Error = Error::Invalid(
+    "faults were charged to a reader that nothing seen explains, and frames are hidden: what was \
      split is unknown (split_pages is empty); ask with CAP_SYS_ADMIN, or with --stop",
 );
+/// What comes in as a shared page is copied at once.
+const UNKNOWN_SWAPPED: Error = Error::Invalid(
+    "a reader brought swapped-out pages in, and faults were charged that nothing seen explains: \
+     some were perhaps shared by fork and split (split_pages is empty); hybrid leaves them alone",
+);
+const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");
 /// Status of the other passes of a reader that the kernel refused.
 const REFUSED: &str = "not-permitted";
 
@@ -53,7 +65,8 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     // Opened first: it stays this process's, whatever becomes of the number.
     let counter = Counter::open(options.pid, page_bytes)
         .map_err(|errno| live::refused(options.pid, "pagemap", errno))?;
-    if Mappings::now(options.pid)?.vmas == 0 {
+    let mappings = Mappings::now(options.pid)?;
+    if mappings.vmas == 0 {
         return Err(live::refused(options.pid, "maps", Errno::SRCH));
     }
     let kernel = Kernel::read();
@@ -85,8 +98,13 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         },
         auditor: auditor.map_err(Error::kernel("map memory for the buffer"))?,
         splits: Splits::untried(clock, page_bytes),
-        progress: Progress::new(options.common.quiet, clock, 0),
-        read_mib: pass::Done::default(),
+        // All of it is looked at once more for each reader.
+        progress: Progress::new(
+            options.common.quiet,
+            clock,
+            (mappings.bytes >> 20) * options.methods.len() as u64 * (2 + options.warm),
+        ),
+        done: pass::Done::default(),
         findings: Vec::new(),
         ending: Ok(()),
     };
@@ -125,7 +143,7 @@ struct Run<'r> {
     auditor: Auditor,
     splits: Splits,
     progress: Progress,
-    read_mib: pass::Done,
+    done: pass::Done,
     findings: Vec<Finding, LIST_MAX>,
     /// The worst that was seen.
     ending: Result<(), Error>,
@@ -133,7 +151,6 @@ struct Run<'r> {
 
 impl Run<'_> {
     fn every_reader(&mut self, methods: &[Method], rows: &mut Rows<Output>) -> Result<(), Error> {
-        let total = methods.len() as u64 * self.passes;
         for (method, position) in methods.iter().copied().zip(1..) {
             let mut finding = Finding::of(method);
             let mut lost = None;
@@ -150,7 +167,7 @@ impl Run<'_> {
                     continue;
                 }
                 if repeat == 1 {
-                    predicted = self.predict(method, total)?;
+                    predicted = self.predict(method);
                 }
                 let passed = self.pass(method, repeat == 1)?;
                 rows.row(&row::make(&self.common, &place, predicted, &passed))?;
@@ -166,8 +183,13 @@ impl Run<'_> {
     /// What became of the pass; the reason why its reader need not try again.
     fn note(&mut self, passed: &Passed) -> Option<&'static str> {
         let (error, lost) = match passed.ended {
-            Ok(()) if passed.split().is_none() && passed.tally.readable > 0 => {
-                (UNKNOWN_SPLITS, None)
+            Ok(()) if passed.tally.bytes == 0 => (NOTHING_READ, None),
+            Ok(()) if passed.split().is_none() => {
+                match (passed.tally.fate.swapped_in, self.stopped) {
+                    (1.., _) => (UNKNOWN_SWAPPED, None),
+                    (0, true) => (UNKNOWN_SPLITS, None),
+                    (0, false) => (UNKNOWN_SPLITS_RUNNING, None),
+                }
             }
             Ok(()) if passed.went_on => (
                 Error::Invalid(
@@ -175,7 +197,10 @@ impl Run<'_> {
                 ),
                 None,
             ),
-            Ok(()) => return None,
+            Ok(()) => match self.splits.untried {
+                Some(error) => (error, None),
+                None => return None,
+            },
             Err(Ended::Gone) => (Error::Ended(self.pid), None),
             Err(Ended::Refused(Errno::NOSYS)) => (
                 Error::Invalid("a reader is not in this kernel: see the status column"),

@@ -4,16 +4,13 @@ use super::problem::Problem;
 use crate::error::Error;
 use crate::measure::footprint;
 use crate::proc::lines::{LineBuffer, complete};
-use crate::proc::maps::MapsLine;
+use crate::proc::maps::{LINE_BYTES, MapsLine};
 use crate::proc::smaps::{Usage, UsageSum};
 use crate::proc::status::kib_field;
 use crate::sys::file::{Process, open_proc, read_next, read_proc, read_whole};
 use crate::sys::{Errno, RemoteAddr};
 use core::ops::Range;
 use rustix::fd::AsFd;
-
-/// A line of maps: a path has up to 4,096 bytes, each of which may be printed as four.
-const LINE_BYTES: usize = 20 << 10;
 
 /// Of the whole process, and what the machine has promised.
 #[derive(Clone, Copy, Debug, Default)]
