@@ -7,10 +7,16 @@ use crate::emit::record::Status;
 use crate::error::Error;
 use crate::fixture::kinds::{KINDS, Op};
 use crate::measure::census::Census;
-use crate::measure::probe::Prober;
+use crate::measure::probe::{Probed, Prober};
 use crate::reader::Method;
 use crate::sys::Clock;
 use heapless::Vec;
+
+/// What [`Splits::untried`] means.
+pub(super) const UNTRIED: Error = Error::Invalid(
+    "no reader could be tried on a child of the tool's own: descriptors (ulimit -n), processes \
+     (ulimit -u) or memory ran out",
+);
 
 /// Pages of a VMA, or of several, by what reading them would do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,15 +35,26 @@ pub(super) struct Forecast {
 }
 
 impl Forecast {
+    /// Of a page that may be shared or not.
+    pub(super) const DOUBT: Self = Self {
+        doubtful: 1,
+        ..Self::NONE
+    };
+
+    const NONE: Self = Self {
+        shared: 0,
+        doubtful: 0,
+        faulted: 0,
+        swapped: 0,
+        unreadable: false,
+    };
+
     /// Of a VMA; nobody reads what `audit` leaves out. `large`: this machine has large folios of
     /// anonymous memory.
     pub(super) const fn of(vma: &Vma, census: &Census, large: bool) -> Self {
         let mut forecast = Self {
-            shared: 0,
-            doubtful: 0,
-            faulted: 0,
-            swapped: 0,
             unreadable: !vma.perms.readable,
+            ..Self::NONE
         };
         if vma.unsafe_to_read.is_some() {
             return forecast;
@@ -83,8 +100,8 @@ pub(super) struct Splits {
     page_bytes: usize,
     prober: Option<Prober>,
     known: Vec<(Method, Option<bool>), { Method::ALL.len() }>,
-    /// Why none could be tried, if that is so.
-    pub(super) untried: Option<Error>,
+    /// Whether there was no child to try a reader on.
+    pub(super) untried: bool,
 }
 
 impl Splits {
@@ -95,7 +112,7 @@ impl Splits {
             page_bytes,
             prober: None,
             known: Vec::new(),
-            untried: None,
+            untried: false,
         }
     }
 
@@ -127,15 +144,19 @@ impl Splits {
     }
 
     fn tried(&mut self, method: Method) -> Option<bool> {
-        let prober = match &mut self.prober {
-            Some(prober) => Ok(prober),
-            None => prober(self.clock, self.page_bytes).map(|new| self.prober.insert(new)),
-        };
+        if self.prober.is_none() {
+            self.prober = prober(self.clock, self.page_bytes).ok();
+        }
+        let prober = self.prober.as_mut();
         let probed = prober.and_then(|prober| {
             let probed = prober.probe(&KINDS[0], Op::Page, Some(method));
-            probed.map_err(Error::from)
+            probed.ok()
         });
-        let probed = probed.map_err(|error| self.untried = Some(error)).ok()?;
+        // The others are answers: not in this kernel, not permitted.
+        let is_answer = |probed: &Probed| !matches!(probed.status, Status::Errno(_));
+        let probed = probed.filter(is_answer);
+        self.untried |= probed.is_none();
+        let probed = probed?;
         let changes = probed.changes.filter(|_| probed.status == Status::Ok)?;
         Some(changes.split > 0)
     }
@@ -179,6 +200,29 @@ impl Outlook {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc::maps::MapsLine;
+
+    /// A fork shares pages in swap, too; pages of shared memory are not copied.
+    #[test]
+    fn what_is_in_swap_may_be_shared() {
+        let census = Census {
+            exclusive: 5,
+            swapped: 7,
+            guard: 2,
+            absent: 30,
+            out_of_reach: 10,
+            ..Census::default()
+        };
+        let of = |line: &[u8]| {
+            let vma = Vma::of(&MapsLine::parse(line).unwrap());
+            let forecast = Forecast::of(&vma, &census, false);
+            (forecast.doubtful, forecast.faulted)
+        };
+        assert_eq!(of(b"1000-9000 rw-p 00000000 00:00 0 "), (7, 27));
+        assert_eq!(of(b"1000-9000 rw-s 00000000 00:01 5 /dev/zero"), (0, 27));
+        assert_eq!(of(b"1000-9000 ---p 00000000 00:00 0 "), (7, 0));
+        assert_eq!(of(b"1000-9000 r--p 00000000 00:00 0 [vvar]"), (0, 0));
+    }
 
     #[test]
     fn advice_follows_what_would_change() {

@@ -48,7 +48,8 @@ pub(super) struct Vma {
 }
 
 impl Vma {
-    fn of(line: &MapsLine<'_>) -> Self {
+    /// By its line of maps.
+    pub(super) fn of(line: &MapsLine<'_>) -> Self {
         Self {
             start: line.start,
             end: line.end,

@@ -2,7 +2,7 @@
 //! nothing of its memory.
 
 use super::env::{self, Context, Kernel};
-use super::forecast::{Forecast, Outlook, Splits};
+use super::forecast::{Forecast, Outlook, Splits, UNTRIED};
 use super::live::{self, KERNEL_HALF, Mappings, Vma, each_vma};
 use super::progress::Progress;
 use crate::cli::Effective;
@@ -155,7 +155,8 @@ impl<'s> Survey<'s> {
         let census = counted.as_ref().and_then(|counted| counted.as_ref().ok());
         let forecast = census.map(|census| Forecast::of(vma, census, self.large));
         let mut row = self.row(census);
-        let [start, end] = [vma.start, vma.end].map(hex);
+        let (mut start, mut end) = (Text::new(), Text::new());
+        let (start, end) = (start.address(vma.start), end.address(vma.end));
         row.start = start.read().map_err(|Full| Error::TooLong)?;
         row.end = end.read().map_err(|Full| Error::TooLong)?;
         let perms = vma.perms.as_bytes();
@@ -231,14 +232,13 @@ impl<'s> Survey<'s> {
         let mut row = self.row(Some(&self.total.census));
         row.name = TOTAL;
         self.fill(&mut row, self.total.split, self.total.forecast.faulted);
-        let untried = self.splits.untried.take();
         row.advice = self.advice().0.name();
         row.status = match (self.total.vmas, self.total.lost) {
             _ if state == State::Gone => Status::Skipped(GONE),
             (0, _) => Status::Skipped("no-memory"),
             _ if state == State::Changed => Status::Skipped("mappings-changed"),
             (_, 1..) => Status::Skipped("not-all-looked-at"),
-            _ if untried.is_some() => Status::Skipped("no-reader-tried"),
+            _ if self.splits.untried => Status::Skipped("no-reader-tried"),
             _ => Status::Ok,
         };
         if row.status != Status::Ok {
@@ -255,9 +255,10 @@ impl<'s> Survey<'s> {
                 "the process changed its mappings meanwhile; stop it (kill -STOP) and try again",
             )),
             Status::Ok => Ok(()),
-            _ => Err(untried.unwrap_or(Error::Invalid(
+            _ if self.splits.untried => Err(UNTRIED),
+            _ => Err(Error::Invalid(
                 "not every VMA could be looked at: see the status column",
-            ))),
+            )),
         }
     }
 
@@ -344,29 +345,6 @@ impl Totals {
         for (sum, pages) in self.split.iter_mut().zip(split) {
             // One that is unknown makes the sum unknown.
             *sum = sum.zip(pages).map(|(sum, pages)| sum + pages);
-        }
-    }
-}
-
-/// An address as maps prints it, in as many digits as it needs.
-fn hex(address: u64) -> Text {
-    let mut text = Text::new();
-    let digits = (64 - address.leading_zeros()).div_ceil(4).max(1);
-    for digit in (0..digits).rev() {
-        let nibble = (address >> (4 * digit) & 15) as usize;
-        text.add(&"0123456789abcdef"[nibble..=nibble]);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_those_of_maps() {
-        for address in [0, 1, 0x10, 0x0040_0000, 0x7f12_3456_7000, u64::MAX] {
-            assert_eq!(hex(address).read().unwrap(), std::format!("{address:x}"));
         }
     }
 }

@@ -7,7 +7,7 @@ use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, CWD, FileType, OFlags, RawDir, StatxFlags, fstat, fstatfs, readlinkat_raw, stat, statx,
+    AtFlags, CWD, FileType, OFlags, RawDir, fstat, fstatfs, readlinkat_raw, stat, statat,
 };
 use rustix::io::{
     IoSliceMut, ReadWriteFlags, fcntl_getfd, pread, preadv2, read, retry_on_intr, write,
@@ -137,18 +137,18 @@ fn mapped(pid: i32, start: u64, end: u64) -> Text {
 }
 
 /// Bytes of the regular file that process `pid` maps at `start..end`, as [`open_mapped`] finds it,
-/// but without opening it, or asking a server: statx(2) with AT_STATX_DONT_SYNC (Linux 4.11).
+/// but without opening it, or asking a server: stat(2) with AT_STATX_DONT_SYNC (since Linux 4.11;
+/// fs/stat.c, `vfs_statx`).
 ///
 /// # Errors
-/// As [`open_mapped`] and statx(2).
+/// As [`open_mapped`]; `EINVAL` before Linux 4.11.
 pub fn mapped_bytes(pid: i32, start: u64, end: u64) -> Result<Option<u64>, Errno> {
     let path = mapped(pid, start, end);
     let path = path.read().map_err(|Full| Errno::NAMETOOLONG)?;
     let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
-    let wanted = StatxFlags::TYPE | StatxFlags::SIZE;
-    let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, wanted)?;
-    let regular = FileType::from_raw_mode(found.stx_mode.into()).is_file();
-    Ok(regular.then_some(found.stx_size))
+    let found = statat(CWD, path, AtFlags::STATX_DONT_SYNC)?;
+    let regular = FileType::from_raw_mode(found.st_mode).is_file();
+    Ok(regular.then_some(found.st_size.cast_unsigned()))
 }
 
 /// Bytes of memory that reading all of a file through a mapping takes for good: those that a

@@ -7,7 +7,7 @@ mod stop;
 mod words;
 
 use super::env::{self, Context, Kernel};
-use super::forecast::Splits;
+use super::forecast::{Splits, UNTRIED};
 use super::live::{self, Mappings};
 use super::progress::Progress;
 use crate::cli::Effective;
@@ -33,20 +33,12 @@ use words::Finding;
 const GONE: &str = "target-is-gone";
 /// Status of a pass over a process that was set going meanwhile.
 const WENT_ON: &str = "target-went-on";
-/// Without frame numbers a copy shows only where pagemap had called the page shared.
+/// Without frame numbers a copy shows only where pagemap had called the page shared, and of a
+/// swapped-out page it never shows.
 const UNKNOWN_SPLITS: Error = Error::Invalid(
-    "faults were charged to a reader that nothing seen explains, and frames are hidden: what was \
-     split is unknown (split_pages is empty); ask with CAP_SYS_ADMIN",
-);
-/// The same of a process that ran.
-const UNKNOWN_SPLITS_RUNNING: Error = Error::Invalid(
-    "faults were charged to a reader that nothing seen explains, and frames are hidden: what was \
-     split is unknown (split_pages is empty); ask with CAP_SYS_ADMIN, or with --stop",
-);
-/// What comes in as a shared page is copied at once.
-const UNKNOWN_SWAPPED: Error = Error::Invalid(
-    "a reader brought swapped-out pages in, and faults were charged that nothing seen explains: \
-     some were perhaps shared by fork and split (split_pages is empty); hybrid leaves them alone",
+    "what was split is unknown (split_pages is empty): faults that nothing seen explains while \
+     frames are hidden (see them with CAP_SYS_ADMIN), or swapped-out pages brought in (hybrid \
+     leaves them)",
 );
 const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");
 /// Status of the other passes of a reader that the kernel refused.
@@ -184,23 +176,15 @@ impl Run<'_> {
     fn note(&mut self, passed: &Passed) -> Option<&'static str> {
         let (error, lost) = match passed.ended {
             Ok(()) if passed.tally.bytes == 0 => (NOTHING_READ, None),
-            Ok(()) if passed.split().is_none() => {
-                match (passed.tally.fate.swapped_in, self.stopped) {
-                    (1.., _) => (UNKNOWN_SWAPPED, None),
-                    (0, true) => (UNKNOWN_SPLITS, None),
-                    (0, false) => (UNKNOWN_SPLITS_RUNNING, None),
-                }
-            }
+            Ok(()) if passed.split().is_none() => (UNKNOWN_SPLITS, None),
             Ok(()) if passed.went_on => (
                 Error::Invalid(
                     "the process was set going (SIGCONT) while it was read: see the status column",
                 ),
                 None,
             ),
-            Ok(()) => match self.splits.untried {
-                Some(error) => (error, None),
-                None => return None,
-            },
+            Ok(()) if self.splits.untried => (UNTRIED, None),
+            Ok(()) => return None,
             Err(Ended::Gone) => (Error::Ended(self.pid), None),
             Err(Ended::Refused(Errno::NOSYS)) => (
                 Error::Invalid("a reader is not in this kernel: see the status column"),

@@ -24,6 +24,8 @@ pub(super) struct Passed {
     pub(super) method: Method,
     pub(super) cold: bool,
     pub(super) pfn: bool,
+    /// Whether it brought swapped-out pages in, and splits what is shared: those perhaps.
+    pub(super) swap_hides: bool,
     pub(super) tally: Tally,
     /// How it ended.
     pub(super) ended: Result<(), Ended>,
@@ -47,15 +49,14 @@ impl Passed {
         Some((faults.minor + faults.major).saturating_sub(seen))
     }
 
-    /// Pages that were split. A copy cannot be seen of a page that bit 56 called exclusive, without
-    /// frame numbers, nor of one that was swapped out. There faults that nothing else explains
+    /// Pages that were split. A copy cannot be seen of a page that was swapped out; nor, without
+    /// frame numbers, of one that bit 56 called exclusive: there faults that nothing else explains
     /// make the number unknown, unless they are less than a hundredth of it.
     pub(super) fn split(&self) -> Option<u64> {
         let split = self.tally.fate.split;
         let unexplained = self.unexplained_faults();
-        let all_seen = self.pfn && self.tally.fate.swapped_in == 0;
-        let known = all_seen || unexplained.is_some_and(|faults| faults * 100 <= split);
-        Some(split).filter(|_| known)
+        let all_seen = self.pfn || unexplained.is_some_and(|faults| faults * 100 <= split);
+        Some(split).filter(|_| all_seen && !self.swap_hides)
     }
 }
 
@@ -167,6 +168,8 @@ impl Run<'_> {
             method,
             cold,
             pfn: !self.auditor.counter.frames_are_hidden(),
+            swap_hides: tally.fate.swapped_in > 0
+                && self.splits.of(method, &Forecast::DOUBT) != Some(0),
             tally,
             ended,
             usage: after.usage.zip(before.usage).map(|(a, b)| a.since(&b)),
