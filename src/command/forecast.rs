@@ -14,8 +14,7 @@ use heapless::Vec;
 
 /// What [`Splits::untried`] means.
 pub(super) const UNTRIED: Error = Error::Invalid(
-    "no reader could be tried on a child of the tool's own: descriptors (ulimit -n), processes \
-     (ulimit -u) or memory ran out",
+    "no reader could be tried on a child: raise ulimit -n or -u, or there is no memory",
 );
 
 /// Pages of a VMA, or of several, by what reading them would do.
