@@ -5,6 +5,7 @@ mod apart;
 pub mod audit;
 pub mod bench;
 pub mod env;
+mod forecast;
 mod live;
 pub mod memmap;
 pub mod probe;

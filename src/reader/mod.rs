@@ -177,6 +177,11 @@ pub trait Reader {
         buffer: &mut [u8],
         seen: Seen<'_>,
     ) -> Pass;
+
+    /// Bytes that it has left unread so far, in all passes, and gone on behind.
+    fn passed_over(&self) -> u64 {
+        0
+    }
 }
 
 /// A reader that copies one block a call.

@@ -2,14 +2,11 @@
 //! smaps.
 
 use crate::proc::lines::LineBuffer;
-use crate::proc::maps::{MapsLine, Perms};
+use crate::proc::maps::{LINE_BYTES, MapsLine, Perms};
 use crate::proc::number;
 use crate::sys::file::{Process, open_proc, read_next};
 use crate::sys::{Errno, RemoteAddr};
 use rustix::fd::{AsFd, OwnedFd};
-
-/// A line with a path of up to 4,096 bytes, each of which may be printed as four.
-const LINE_BYTES: usize = 20 << 10;
 
 /// What a reader needs to know of a VMA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,6 +26,7 @@ pub(super) struct Hands {
     files: Option<MapFiles>,
     window: Window,
     pub(super) care: Care,
+    goes_on: bool,
 }
 
 impl Hands {
@@ -46,6 +47,7 @@ impl Hands {
                 raced: Some(0),
                 ..Care::default()
             },
+            goes_on: target.manners.one_walk,
         })
     }
 
@@ -89,8 +91,9 @@ impl Hands {
                 Ok(())
             }
             Way::File => self.file(span, io),
-            // What no reader gets ends the pass, as it does with the others.
-            Way::Leave(Why::Unmapped | Why::Guard) => {
+            // What no reader gets ends the pass, as it does with the others, unless the pass is one
+            // of many.
+            Way::Leave(Why::Unmapped | Why::Guard) if !self.goes_on => {
                 self.flush(io).and(Err(End::Failed(Errno::IO)))
             }
             Way::Leave(_) => Ok(()),

@@ -39,7 +39,8 @@ pub struct Manners {
     pub no_files: bool,
     /// One walk over the target's mappings for all passes, which go up through its addresses:
     /// for who reads a process in many passes, of which each would begin the walk anew. What the
-    /// page table showed ahead of one pass is not looked at again for the next.
+    /// page table showed ahead of one pass is not looked at again for the next, and what no reader
+    /// gets does not end a pass.
     pub one_walk: bool,
 }
 
@@ -156,6 +157,10 @@ impl Hybrid {
 }
 
 impl Reader for Hybrid {
+    fn passed_over(&self) -> u64 {
+        self.care().unread() * self.hands.page_bytes
+    }
+
     fn pass(
         &mut self,
         spans: &mut dyn Iterator<Item = RemoteSpan>,
