@@ -12,7 +12,7 @@ use crate::proc::maps::{MapsLine, Perms};
 use crate::proc::number::{self, decimal, word};
 use crate::proc::status::{field, hex_field};
 use crate::reader::Method;
-use crate::reader::vma::{LargeFolios, MISSING_SERVED, has_file, has_flag};
+use crate::reader::vma::{MISSING_SERVED, has_file, has_flag};
 use crate::sys::file::{Process, open_proc, read_next, read_proc, read_whole};
 use crate::sys::{Clock, Errno};
 use crate::text::Text;
@@ -45,10 +45,6 @@ pub(super) struct Vma {
     pub(super) anonymous_kib: Option<u64>,
     /// Why nobody should read it; `None` from maps, which does not tell.
     pub(super) unsafe_to_read: Option<&'static str>,
-    folios: LargeFolios,
-    /// Whether an anonymous page of it may be part of a large folio; true from maps, which does
-    /// not tell.
-    pub(super) large_folios_possible: bool,
 }
 
 impl Vma {
@@ -61,8 +57,6 @@ impl Vma {
             fills_up: has_file(line),
             anonymous_kib: None,
             unsafe_to_read: None,
-            folios: LargeFolios::Untold,
-            large_folios_possible: true,
         }
     }
 
@@ -73,9 +67,7 @@ impl Vma {
         }
         if let Some(flags) = line.strip_prefix(b"VmFlags:") {
             self.unsafe_to_read = danger(flags);
-            self.large_folios_possible = self.folios.are_possible(flags);
         }
-        self.folios.line(line);
         Ok(())
     }
 }

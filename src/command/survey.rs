@@ -39,10 +39,8 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     // Opened first: pagemap shows what it showed then even if rights change.
     let counter = Counter::open(pid, auxv.page_bytes())
         .map_err(|errno| live::refused(pid, "pagemap", errno))?;
-    // Without frames, smaps tells zero pages from shared ones, and where large folios may be; it
-    // costs a second look.
-    let large = large::possible();
-    let source = if counter.frames_are_hidden() || large {
+    // Without frames, smaps tells zero pages from shared ones; it costs a second look.
+    let source = if counter.frames_are_hidden() {
         "smaps"
     } else {
         "maps"
@@ -55,7 +53,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         label: options.common.label,
         kernel: kernel.release(),
         page_bytes: auxv.page_bytes() as u64,
-        large,
+        large: large::possible(),
         total: Totals {
             split: [Some(0); 3],
             ..Totals::default()
@@ -147,7 +145,12 @@ impl<'s> Survey<'s> {
         }
         let mut row = self.row(counted.as_ref().ok());
         let doubtful = match &counted {
-            Ok(census) if self.large && vma.large_folios_possible => census.anonymous(),
+            Ok(census) if self.large && census.anonymous() > 0 => {
+                match self.counter.has_no_large_folio(vma.start, vma.end) {
+                    true => 0,
+                    false => census.anonymous(),
+                }
+            }
             _ => 0,
         };
         let [start, end] = [vma.start, vma.end].map(hex);

@@ -108,7 +108,10 @@ impl Run<'_> {
                     census.know_anonymous(kib / page_kib);
                 }
                 shared += census.shared_anon;
-                if large && vma.large_folios_possible {
+                let is_known = !large
+                    || census.anonymous() == 0
+                    || auditor.counter.has_no_large_folio(vma.start, vma.end);
+                if !is_known {
                     doubtful += census.anonymous();
                 }
                 bytes += vma.end - vma.start;

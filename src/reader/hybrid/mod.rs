@@ -77,7 +77,7 @@ impl Care {
             Way::File => &mut self.filed,
             Way::Leave(why) => &mut self.left[why as usize],
             // Resolved before it is counted.
-            Way::Absent | Way::Own => return,
+            Way::Absent => return,
         };
         *place += pages;
     }
@@ -132,7 +132,7 @@ impl Hybrid {
                 start = start.plus(len);
             }
         }
-        self.hands.flush(io)
+        Ok(())
     }
 
     /// Memory that was looked at and that the buffer has room for.
@@ -175,6 +175,8 @@ impl Reader for Hybrid {
             pass: Pass::NOTHING,
         };
         let ended = self.every_span(spans, &mut io);
+        // What was gathered comes before what failed.
+        let ended = self.hands.flush(&mut io).and(ended);
         let mut pass = io.pass;
         pass.end = match ended {
             Ok(()) if pass.bytes == 0 && self.care().unread() > left => End::Failed(LEFT_UNREAD),
