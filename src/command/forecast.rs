@@ -48,8 +48,8 @@ impl Forecast {
         unreadable: false,
     };
 
-    /// Of a VMA; nobody reads what `audit` leaves out. `large`: this machine has large folios of
-    /// anonymous memory.
+    /// Of a VMA; nobody reads what `audit` leaves out. `large`: an anonymous page of it may be part
+    /// of a large folio, see [`may_be_large`](super::live::may_be_large).
     pub(super) const fn of(vma: &Vma, census: &Census, large: bool) -> Self {
         let mut forecast = Self {
             unreadable: !vma.perms.readable,
@@ -59,7 +59,7 @@ impl Forecast {
             return forecast;
         }
         forecast.shared = census.shared_anon;
-        if large && vma.large_folios_possible {
+        if large {
             forecast.doubtful = census.anonymous();
         }
         // A fork shares what is in swap, too, and pagemap does not tell; what is shared comes in

@@ -8,7 +8,7 @@ use crate::proc::lines::LineBuffer;
 use crate::proc::maps::{LINE_BYTES, MapsLine, Perms};
 use crate::proc::number::{self, decimal, word};
 use crate::proc::status::{field, hex_field};
-use crate::reader::vma::{LargeFolios, MISSING_SERVED, has_file, has_flag};
+use crate::reader::vma::{MISSING_SERVED, has_file, has_flag};
 use crate::sys::Errno;
 use crate::sys::file::{Process, mapped_bytes, open_proc, read_next, read_proc, read_whole};
 use crate::text::Text;
@@ -41,10 +41,6 @@ pub(super) struct Vma {
     anonymous_kib: Option<u64>,
     /// Why nobody should read it. maps tells this of `[vvar]` alone, by its name.
     pub(super) unsafe_to_read: Option<&'static str>,
-    folios: LargeFolios,
-    /// Whether an anonymous page of it may be part of a large folio; true from maps, which does
-    /// not tell.
-    pub(super) large_folios_possible: bool,
 }
 
 impl Vma {
@@ -59,8 +55,6 @@ impl Vma {
             offset: line.offset,
             anonymous_kib: None,
             unsafe_to_read: line.name.starts_with(b"[vvar").then_some(DEVICE),
-            folios: LargeFolios::Untold,
-            large_folios_possible: true,
         }
     }
 
@@ -74,9 +68,7 @@ impl Vma {
             if has_flag(flags, &[b"ht"]) {
                 self.anonymous_kib = None;
             }
-            self.large_folios_possible = self.folios.are_possible(flags);
         }
-        self.folios.line(line);
         Ok(())
     }
 }
@@ -199,6 +191,12 @@ pub(super) fn count(
         census.know_anonymous(kib / counter.page_kib());
     }
     Ok(census)
+}
+
+/// Whether an anonymous page of it may be part of a large folio: unless the flags of all its frames
+/// say otherwise, which only root is told.
+pub(super) fn may_be_large(counter: &mut Counter, vma: &Vma, census: &Census) -> bool {
+    census.anonymous() > 0 && !counter.has_no_large_folio(vma.start, vma.end)
 }
 
 /// Where in a mapping its file has ended, in whole pages: nothing can be brought in from there on.

@@ -41,10 +41,8 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     // Opened first: pagemap shows what it showed then even if rights change.
     let counter = Counter::open(pid, auxv.page_bytes())
         .map_err(|errno| live::refused(pid, "pagemap", errno))?;
-    // Without frames, smaps tells zero pages from shared ones, and where large folios may be; it
-    // costs a second look.
-    let large = large::possible();
-    let source = if counter.frames_are_hidden() || large {
+    // Without frames, smaps tells zero pages from shared ones; it costs a second look.
+    let source = if counter.frames_are_hidden() {
         "smaps"
     } else {
         "maps"
@@ -57,7 +55,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         label: options.common.label,
         kernel: kernel.release(),
         page_bytes: auxv.page_bytes() as u64,
-        large,
+        large: large::possible(),
         total: Totals {
             split: [Some(0); 3],
             ..Totals::default()
@@ -153,7 +151,10 @@ impl<'s> Survey<'s> {
             _ => Some(self.count(vma)),
         };
         let census = counted.as_ref().and_then(|counted| counted.as_ref().ok());
-        let forecast = census.map(|census| Forecast::of(vma, census, self.large));
+        let forecast = census.map(|census| {
+            let large = self.large && live::may_be_large(&mut self.counter, vma, census);
+            Forecast::of(vma, census, large)
+        });
         let mut row = self.row(census);
         let (mut start, mut end) = (Text::new(), Text::new());
         let (start, end) = (start.address(vma.start), end.address(vma.end));

@@ -3,7 +3,7 @@
 
 use crate::emit::crc::Crc32;
 use crate::proc::pagemap::{ENTRY_BYTES, Entry, Frame, file_offset};
-use crate::sys::file::{Process, open_proc, read_at, read_proc};
+use crate::sys::file::{Process, open, open_proc, read_at, read_proc, read_words_at};
 use crate::sys::{Errno, Region};
 use rustix::fd::{AsFd, OwnedFd};
 
@@ -174,6 +174,8 @@ pub struct Counter {
     pub pagemap: Pagemap,
     /// The zero page, if frame numbers are to be seen.
     pub zero_frame: Option<Frame>,
+    /// /proc/kpageflags, a word a frame, if it is to be read.
+    page_flags: Option<OwnedFd>,
     entries: Entries,
     pid: i32,
     program: u32,
@@ -189,6 +191,7 @@ impl Counter {
             pagemap: Pagemap::open(pid, page_bytes)?,
             entries: Entries::new()?,
             zero_frame: zero_frame(page_bytes)?,
+            page_flags: open(c"/proc/kpageflags").ok(),
             pid,
             program: program(pid)?,
         })
@@ -252,6 +255,56 @@ impl Counter {
         }
         Ok(census)
     }
+
+    /// Whether no anonymous page of `start..end` is part of a large folio, by the flags of each
+    /// frame: only root is told. Unknown is no.
+    pub fn has_no_large_folio(&mut self, start: u64, end: u64) -> bool {
+        let Some(flags) = &self.page_flags else {
+            return false;
+        };
+        let mut at = start;
+        while at < end {
+            match self.pagemap.look(at, end, &mut self.entries) {
+                Ok(words) if any_large(words, flags) == Some(false) => {
+                    at += words.len() as u64 * self.pagemap.page_bytes;
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+}
+
+/// Bits of /proc/kpageflags that a page of a large folio has: COMPOUND_HEAD, COMPOUND_TAIL, THP
+/// (include/uapi/linux/kernel-page-flags.h).
+const LARGE: u64 = 1 << 15 | 1 << 16 | 1 << 22;
+/// Frames in a row whose flags one call reads.
+const FRAMES: usize = 64;
+
+/// Whether one of the anonymous pages is part of a large folio; `None`: it cannot be told.
+fn any_large(words: &[u64], flags: &OwnedFd) -> Option<bool> {
+    let mut frames = words
+        .iter()
+        .map(|word| Entry(*word))
+        .filter(|entry| entry.present() && !entry.file_or_shared_anon())
+        .map(|entry| entry.frame().map(Frame::number))
+        .peekable();
+    while let Some(frame) = frames.next() {
+        let first = frame?;
+        let mut count = 1;
+        while count < FRAMES && frames.next_if_eq(&Some(first + count as u64)).is_some() {
+            count += 1;
+        }
+        let mut found = [0; FRAMES];
+        let found = &mut found[..count];
+        if read_words_at(flags.as_fd(), found, first * 8) != Ok(count) {
+            return None;
+        }
+        if found.iter().any(|word| word & LARGE != 0) {
+            return Some(true);
+        }
+    }
+    Some(false)
 }
 
 /// The frame of the zero page, by a page of our own that was read and never written; `None`

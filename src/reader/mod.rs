@@ -4,6 +4,7 @@
 //! measured, and nothing here looks at a clock.
 
 mod any;
+mod files;
 pub mod hybrid;
 mod kcore;
 mod map_files;

@@ -131,6 +131,7 @@ impl Run<'_> {
                 let mut seen = |bytes| done.add(bytes, progress, &next);
                 let census = live::count(counter, vma, &mut seen);
                 let census = census.map_err(|_| Error::Ended(pid))?;
+                let large = large && live::may_be_large(counter, vma, &census);
                 forecast.add(&Forecast::of(vma, &census, large));
             }
             Ok(())

@@ -78,7 +78,7 @@ impl Care {
             Way::File => &mut self.filed,
             Way::Leave(why) => &mut self.left[why as usize],
             // Resolved before it is counted.
-            Way::Absent | Way::Own => return,
+            Way::Absent => return,
         };
         *place += pages;
     }
@@ -133,7 +133,7 @@ impl Hybrid {
                 start = start.plus(len);
             }
         }
-        self.hands.flush(io)
+        Ok(())
     }
 
     /// Memory that was looked at and that the buffer has room for.
@@ -180,6 +180,8 @@ impl Reader for Hybrid {
             pass: Pass::NOTHING,
         };
         let ended = self.every_span(spans, &mut io);
+        // What was gathered comes before what failed.
+        let ended = self.hands.flush(&mut io).and(ended);
         let mut pass = io.pass;
         pass.end = match ended {
             Ok(()) if pass.bytes == 0 && self.care().unread() > left => End::Failed(LEFT_UNREAD),
