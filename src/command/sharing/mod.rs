@@ -13,7 +13,6 @@ mod words;
 use super::apart::apart;
 use super::env::{self, Context, Kernel};
 use super::progress::Progress;
-use super::startup::order::Order;
 use crate::cli::sharing::{Arm, Options};
 use crate::cli::{Effective, Problem, Topic, UsageError, Word};
 use crate::emit::sharing_row::{SharingFitRow, SharingRow};
@@ -22,6 +21,7 @@ use crate::error::Error;
 use crate::fixture::builtin::Builtin;
 use crate::fixture::subject::{Form, Launch};
 use crate::measure::plan::{List, Random};
+use crate::measure::rounds::Rounds;
 use crate::proc::number::count_listed;
 use crate::proc::rollup::RollupError;
 use crate::sys::auxv::Auxv;
@@ -280,10 +280,9 @@ impl Run<'_> {
         env::write(&mut preamble, context)?;
         let total = self.rows_of_an_arm() * tallies.len() as u64;
         let mut rows = preamble.header::<SharingRow<'_>>(total)?;
-        let rounds = self.options.reps * numbers.len() as u64;
-        let batches = rounds * tallies.len() as u64;
+        let batches = self.options.reps * (numbers.len() * tallies.len()) as u64;
         let progress = Progress::new(self.options.common.quiet, self.clock, batches);
-        let mut order = Order::new(tallies.len(), self.options.common.seed);
+        let mut rounds = Rounds::new(tallies.len(), self.options.common.seed);
         let mut random = Random::new(self.options.common.seed, 1);
         let mut places: List<usize> = (0..numbers.len()).collect();
         let (mut round, mut done) = (0, 0);
@@ -291,7 +290,7 @@ impl Run<'_> {
             random.shuffle(&mut places);
             for n in places.iter().map(|&place| numbers[place]) {
                 let slots = &mut slots.as_mut_slice()[..n as usize];
-                for arm in order.round(round) {
+                for arm in rounds.round(round) {
                     let tally = &mut tallies[arm];
                     let title = tally.arm.name();
                     progress.show(done, Text::new().add(title).add(" n=").number(n));

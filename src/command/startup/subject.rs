@@ -1,12 +1,13 @@
 //! What is started: the arms, out of argv.
 
 use super::{Argument, handler};
-use crate::cli::startup::{ARMS_MAX, Arm, Options, Side, Via};
+use crate::cli::startup::{Arm, Options, Side, Via};
 use crate::emit::Sink;
 use crate::emit::stream::{Preamble, StreamError};
 use crate::error::Error;
 use crate::fixture::copied;
 use crate::fixture::elf::{Elf, HEAD_BYTES};
+use crate::measure::rounds::ARMS_MAX;
 use crate::sys::file::{Identity, identity, open_any, read_at, regular_bytes};
 use crate::sys::resident::resident_pages;
 use crate::sys::spawn::{self, Program, Source};

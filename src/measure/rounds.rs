@@ -1,21 +1,25 @@
 //! In which order the arms of a round are started.
 
-use crate::cli::startup::ARMS_MAX;
-use crate::measure::plan::Random;
+use super::plan::{LIST_MAX, Random};
+
+/// Most arms: a list of them, and a control.
+pub const ARMS_MAX: usize = LIST_MAX + 1;
 
 /// Rounds in a shuffled order that is balanced: of k arms, over 2 k rounds each stands twice
 /// at each position. Such a block is made of the k rotations of one order, drawn anew for
 /// each block, and of the same backwards; so each neighbour comes from either side. With
 /// three arms these are all six orders there are.
-pub(in crate::command) struct Order {
+pub struct Rounds {
     arms: usize,
     random: Random,
     base: [usize; ARMS_MAX],
     turns: [usize; 2 * ARMS_MAX],
 }
 
-impl Order {
-    pub(in crate::command) fn new(arms: usize, seed: u64) -> Self {
+impl Rounds {
+    /// Of so many arms, at most [`ARMS_MAX`].
+    #[must_use]
+    pub fn new(arms: usize, seed: u64) -> Self {
         Self {
             arms,
             random: Random::new(seed, 0),
@@ -25,7 +29,7 @@ impl Order {
     }
 
     /// The arms of the round of this number, from 0; rounds are asked for one after the other.
-    pub(in crate::command) fn round(&mut self, number: u64) -> impl Iterator<Item = usize> + use<> {
+    pub fn round(&mut self, number: u64) -> impl Iterator<Item = usize> + use<> {
         let arms = self.arms;
         let place = (number % (2 * arms as u64)) as usize;
         if place == 0 {
@@ -53,12 +57,12 @@ mod tests {
     #[test]
     fn every_block_has_each_arm_twice_at_each_position() {
         for arms in [2, 3, 7, ARMS_MAX] {
-            let mut order = Order::new(arms, 5);
+            let mut rounds = Rounds::new(arms, 5);
             for block in 0..3 {
                 let mut seen = BTreeMap::new();
                 for round in 0..2 * arms {
                     let number = (block * 2 * arms + round) as u64;
-                    let round: Vec<usize> = order.round(number).collect();
+                    let round: Vec<usize> = rounds.round(number).collect();
                     assert_eq!(round.len(), arms);
                     for place in round.into_iter().enumerate() {
                         *seen.entry(place).or_insert(0) += 1;
@@ -72,23 +76,23 @@ mod tests {
 
     #[test]
     fn three_arms_come_in_all_six_orders() {
-        let mut order = Order::new(3, 1);
-        let mut rounds: Vec<Vec<usize>> =
-            (0..6).map(|round| order.round(round).collect()).collect();
-        rounds.sort();
-        rounds.dedup();
-        assert_eq!(rounds.len(), 6);
+        let mut rounds = Rounds::new(3, 1);
+        let mut orders: Vec<Vec<usize>> =
+            (0..6).map(|round| rounds.round(round).collect()).collect();
+        orders.sort();
+        orders.dedup();
+        assert_eq!(orders.len(), 6);
     }
 
     #[test]
     fn the_seed_decides_the_order() {
-        let rounds = |seed| {
-            let mut order = Order::new(3, seed);
+        let orders = |seed| {
+            let mut rounds = Rounds::new(3, seed);
             (0..60)
-                .flat_map(|round| order.round(round))
+                .flat_map(|round| rounds.round(round))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(rounds(1), rounds(1));
-        assert_ne!(rounds(1), rounds(2));
+        assert_eq!(orders(1), orders(1));
+        assert_ne!(orders(1), orders(2));
     }
 }
