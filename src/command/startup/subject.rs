@@ -2,6 +2,7 @@
 
 use super::{Argument, handler};
 use crate::cli::startup::{Arm, Options, Side, Via};
+use crate::command::command_line::joined;
 use crate::emit::Sink;
 use crate::emit::stream::{Preamble, StreamError};
 use crate::error::Error;
@@ -79,26 +80,8 @@ pub(super) fn note<S: Sink>(
     Ok(())
 }
 
-/// Most bytes of a command line that are noted.
-const WORDS_BYTES: usize = 800;
-
 fn command_line(arm: &Arm, argument: Argument<'_>) -> Text {
-    let mut text = Text::new();
-    let mut left = WORDS_BYTES;
-    for index in arm.first..arm.end {
-        let word = word(arm, index, argument).to_bytes();
-        let Some(rest) = left.checked_sub(word.len() + 1) else {
-            text.add(" [cut]");
-            break;
-        };
-        left = rest;
-        text.add(if index == arm.first { "" } else { " " });
-        for chunk in word.utf8_chunks() {
-            text.add_printable(chunk.valid());
-            text.add(if chunk.invalid().is_empty() { "" } else { "?" });
-        }
-    }
-    text
+    joined(&mut (arm.first..arm.end).map(|index| word(arm, index, argument).to_bytes()))
 }
 
 /// A word of an arm, without what stands before the path in the first.
