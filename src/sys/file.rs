@@ -10,6 +10,7 @@ use rustix::fs::{CWD, FileType, OFlags, RawDir, fstat, fstatfs, readlinkat_raw, 
 use rustix::io::{
     IoSliceMut, ReadWriteFlags, fcntl_getfd, pread, preadv2, read, retry_on_intr, write,
 };
+use rustix::pipe::{PipeFlags, pipe_with};
 
 /// A process, as a path of /proc names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +144,15 @@ pub fn unpaid_bytes(file: BorrowedFd<'_>) -> Result<u64, Errno> {
     let stat = fstat(file)?;
     let paid = stat.st_blocks.cast_unsigned().saturating_mul(512);
     Ok(stat.st_size.cast_unsigned().saturating_sub(paid))
+}
+
+/// A pipe that is not inherited over exec: the end to read from, and the one to write to.
+/// pipe2(2).
+///
+/// # Errors
+/// `EMFILE`, `ENFILE`.
+pub fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+    pipe_with(PipeFlags::CLOEXEC)
 }
 
 /// Opens a file for writing, not to be inherited over exec.
