@@ -5,6 +5,12 @@ use super::plan::{LIST_MAX, Random};
 /// Most arms: a list of them, and a control.
 pub const ARMS_MAX: usize = LIST_MAX + 1;
 
+/// Rounds in which each arm stands twice at each position.
+#[must_use]
+pub const fn block(arms: usize) -> u64 {
+    2 * arms as u64
+}
+
 /// Rounds in a shuffled order that is balanced: of k arms, over 2 k rounds each stands twice
 /// at each position. Such a block is made of the k rotations of one order, drawn anew for
 /// each block, and of the same backwards; so each neighbour comes from either side. With
@@ -31,7 +37,7 @@ impl Rounds {
     /// The arms of the round of this number, from 0; rounds are asked for one after the other.
     pub fn round(&mut self, number: u64) -> impl Iterator<Item = usize> + use<> {
         let arms = self.arms;
-        let place = (number % (2 * arms as u64)) as usize;
+        let place = (number % block(arms)) as usize;
         if place == 0 {
             self.random.shuffle(&mut self.base[..arms]);
             self.random.shuffle(&mut self.turns[..2 * arms]);
