@@ -4,6 +4,7 @@
 mod apart;
 pub mod audit;
 pub mod bench;
+mod command_line;
 pub mod env;
 mod forecast;
 mod live;

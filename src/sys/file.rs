@@ -12,6 +12,7 @@ use rustix::fs::{
     stat, statat,
 };
 use rustix::io::{fcntl_getfd, pread, read, retry_on_intr, write};
+use rustix::pipe::{PipeFlags, pipe_with};
 
 /// A process, as a path of /proc names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +169,15 @@ pub fn unpaid_bytes(file: BorrowedFd<'_>) -> Result<u64, Errno> {
     let stat = fstat(file)?;
     let paid = stat.st_blocks.cast_unsigned().saturating_mul(512);
     Ok(stat.st_size.cast_unsigned().saturating_sub(paid))
+}
+
+/// A pipe that is not inherited over exec: the end to read from, and the one to write to.
+/// pipe2(2).
+///
+/// # Errors
+/// `EMFILE`, `ENFILE`.
+pub fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+    pipe_with(PipeFlags::CLOEXEC)
 }
 
 /// Opens a file for writing, not to be inherited over exec.
