@@ -2,11 +2,14 @@
 
 use super::arch::{nr, syscall6};
 use super::{Errno, check};
+use crate::proc::number::decimal;
 use crate::text::{Full, Text};
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::fs::{CWD, FileType, OFlags, RawDir, fstat, fstatfs, readlinkat_raw, stat};
+use rustix::fs::{
+    CWD, FileType, OFlags, RawDir, fstat, fstatfs, major, minor, readlinkat_raw, stat,
+};
 use rustix::io::{
     IoSliceMut, ReadWriteFlags, fcntl_getfd, pread, preadv2, read, retry_on_intr, write,
 };
@@ -109,23 +112,26 @@ pub fn regular_bytes(file: BorrowedFd<'_>) -> Result<Option<u64>, Errno> {
     Ok(regular.then_some(stat.st_size.cast_unsigned()))
 }
 
-/// Which file a path leads to, and what tells that it was written to: device, inode, bytes,
-/// seconds and nanoseconds of the last change.
-pub type Identity = [u64; 5];
+/// include/uapi/linux/magic.h
+pub const TMPFS_MAGIC: u64 = 0x0102_1994;
+/// The same of hugetlbfs.
+pub const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
-/// The file that this path leads to. stat(2).
+/// The magic number of the file system that a file is on. fstatfs(2).
 ///
 /// # Errors
-/// As stat(2).
-pub fn identity(path: &CStr) -> Result<Identity, Errno> {
-    let found = stat(path)?;
-    Ok([
-        found.st_dev,
-        found.st_ino,
-        found.st_size.cast_unsigned(),
-        found.st_mtime.cast_unsigned(),
-        u64::from(found.st_mtime_nsec as u32),
-    ])
+/// As fstatfs(2).
+pub fn file_system(file: BorrowedFd<'_>) -> Result<u64, Errno> {
+    Ok(fstatfs(file)?.f_type.cast_unsigned())
+}
+
+/// Major and minor number of the device that a file is on, as mountinfo has them. fstat(2).
+///
+/// # Errors
+/// As fstat(2).
+pub fn device(file: BorrowedFd<'_>) -> Result<(u64, u64), Errno> {
+    let device = fstat(file)?.st_dev;
+    Ok((major(device).into(), minor(device).into()))
 }
 
 /// Bytes of memory that reading all of a file through a mapping takes for good: those that a
@@ -135,9 +141,7 @@ pub fn identity(path: &CStr) -> Result<Identity, Errno> {
 /// # Errors
 /// As fstatfs(2) and fstat(2).
 pub fn unpaid_bytes(file: BorrowedFd<'_>) -> Result<u64, Errno> {
-    /// include/uapi/linux/magic.h
-    const TMPFS_MAGIC: u64 = 0x0102_1994;
-    if fstatfs(file)?.f_type.cast_unsigned() != TMPFS_MAGIC {
+    if file_system(file)? != TMPFS_MAGIC {
         return Ok(0);
     }
     let stat = fstat(file)?;
@@ -244,6 +248,16 @@ pub fn read_link<'b>(path: &CStr, buffer: &'b mut [u8]) -> Result<&'b [u8], Errn
 pub fn read_whole<'b>(path: &CStr, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
     let file = open(path)?;
     read_to_end(file.as_fd(), buffer)
+}
+
+/// A file of the kernel's that is one decimal number.
+///
+/// # Errors
+/// As open(2) and read(2); `EINVAL` if it is something else.
+pub fn read_number(path: &CStr) -> Result<u64, Errno> {
+    let mut buffer = [0; 32];
+    let text = read_whole(path, &mut buffer)?;
+    decimal(text.trim_ascii()).ok_or(Errno::INVAL)
 }
 
 /// Writes `bytes` to a file of the kernel's, in one call.
@@ -358,10 +372,15 @@ pub fn each_thread(pid: i32, take: &mut dyn FnMut(i32)) -> Result<(), Errno> {
 /// # Errors
 /// As getdents64(2).
 pub fn each_name(folder: OwnedFd, take: &mut dyn FnMut(&[u8])) -> Result<(), Errno> {
+    each_entry(&folder, &mut |name| take(name.to_bytes()))
+}
+
+/// As [`each_name`], of a folder that is still needed.
+pub(super) fn each_entry(folder: &OwnedFd, take: &mut dyn FnMut(&CStr)) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); 2048];
     let mut entries = RawDir::new(folder, &mut space);
     while let Some(entry) = entries.next() {
-        take(entry?.file_name().to_bytes());
+        take(entry?.file_name());
     }
     Ok(())
 }

@@ -265,6 +265,22 @@ pub fn rewrite_own(from: &[u8], to: RemoteAddr) {
     }
 }
 
+/// The largest page of either CPU.
+pub const PAGE_MAX: usize = 65536;
+
+/// Gives memory of this process's own stack back: it is zeros from now on, in new frames.
+/// madvise(2), `MADV_DONTNEED`.
+///
+/// # Errors
+/// `EINVAL`: no page starts there, or it is locked into memory.
+pub fn renew_own(pages: &mut [u8; PAGE_MAX]) -> Result<(), Errno> {
+    const DONT_NEED: usize = 4;
+    let at = pages.as_mut_ptr() as usize;
+    // SAFETY: SYSCALL; zeros are as valid as any bytes, and whole pages of any size end where the
+    // exclusively borrowed array does, if one starts where it starts.
+    check(unsafe { syscall6(nr::MADVISE, at, PAGE_MAX, DONT_NEED, 0, 0, 0) }).map(|_| ())
+}
+
 /// A file that the kernel itself does not map. memfd_secret(2), since Linux 5.14.
 ///
 /// # Errors
@@ -277,8 +293,8 @@ pub fn secret_file() -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(opened as i32) })
 }
 
-/// Moves the end of the heap; 0 asks where it is. The kernel's brk, which gives where the
-/// end is now (brk(2), "C library/kernel differences").
+/// Moves the program break; 0 asks where it is. The kernel's brk, which gives where it is
+/// now, whether it moved or not (brk(2), "C library/kernel differences").
 ///
 /// # Safety
 /// Nobody uses what is cut off.
@@ -287,7 +303,8 @@ unsafe fn brk(end: usize) -> usize {
     unsafe { syscall6(nr::BRK, end, 0, 0, 0, 0, 0) }.cast_unsigned()
 }
 
-/// The heap, made longer by some pages: this program has no other use for it.
+/// The heap, made longer by some pages. Nothing else moves the program break; of several, the
+/// last that was made must be dropped first.
 #[derive(Debug)]
 pub struct Heap {
     /// Its pages.
@@ -296,16 +313,17 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// Adds `len` bytes of pages to the heap.
+    /// Adds `len` bytes to the heap, from the next page boundary on.
     ///
     /// # Errors
-    /// `ENOMEM`.
+    /// `ENOMEM` (RLIMIT_DATA, a mapping in the way, or overcommit refuses); `EPERM` (seccomp).
     pub fn grow(len: usize, page_bytes: usize) -> Result<Self, Errno> {
-        // SAFETY: only asks.
-        let end = unsafe { brk(0) };
+        // SAFETY: only asks. The call itself never fails; a filter makes it.
+        let end = check(unsafe { brk(0) }.cast_signed())?;
         let base = end.next_multiple_of(page_bytes);
+        let wanted = base.checked_add(len).ok_or(Errno::NOMEM)?;
         // SAFETY: it grows.
-        if unsafe { brk(base + len) } != base + len {
+        if unsafe { brk(wanted) } != wanted {
             return Err(Errno::NOMEM);
         }
         let plot = core::mem::ManuallyDrop::new(Plot { base, len });
@@ -315,7 +333,7 @@ impl Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        // SAFETY: OWNED; nobody else uses the heap.
+        // SAFETY: OWNED; what lies above was made later and is gone.
         unsafe { brk(self.end) };
     }
 }

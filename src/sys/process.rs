@@ -90,6 +90,13 @@ impl Child {
         Ok(child)
     }
 
+    /// A child's child, which is this process's once that has ended, if it adopts orphans
+    /// ([`adopt_orphans`]): to be dropped after it.
+    #[must_use]
+    pub fn heir(pid: i32) -> Option<Self> {
+        Pid::from_raw(pid).map(|pid| Self { pid })
+    }
+
     /// How it ended, if it has; it can be asked again. waitid(2) with WNOWAIT.
     #[must_use]
     pub fn ending(&self) -> Option<Ending> {
@@ -344,6 +351,18 @@ pub fn proc_is_ours() -> bool {
     let own = own.signed(own_id().into()).read();
     let link = read_link(c"/proc/self", &mut buffer);
     link.is_ok_and(|link| own.map(str::as_bytes) == Ok(link))
+}
+
+/// Whether this process, or who started it, has switched transparent huge pages off: 0 not,
+/// 1 all of them, 3 those that are not advised about (PR_THP_DISABLE_EXCEPT_ADVISED, since
+/// Linux 6.18). prctl(2), PR_GET_THP_DISABLE.
+///
+/// # Errors
+/// `EPERM` (seccomp).
+pub fn huge_pages_off() -> Result<usize, Errno> {
+    const PR_GET_THP_DISABLE: usize = 42;
+    // SAFETY: SYSCALL; only numbers.
+    check(unsafe { syscall6(nr::PRCTL, PR_GET_THP_DISABLE, 0, 0, 0, 0, 0) })
 }
 
 /// Ends this process at once. _exit(2).

@@ -160,6 +160,9 @@ pub struct Starts {
     pub execs: Vec<Exec>,
     /// Arms and their programs, as far as the notes name them.
     pub programs: Vec<(String, String)>,
+    /// Whether the result that `startup` writes when it has proved the programs unchanged
+    /// follows in the same file.
+    pub has_result: bool,
 }
 
 /// One start.
@@ -383,7 +386,7 @@ impl Others {
             Some(stream) => stream.execs.push(exec),
             None => self.startup.push(Starts {
                 execs: vec![exec],
-                programs: Vec::new(),
+                ..Starts::default()
             }),
         }
         identity(row.label, row.kernel, row.arch, None)

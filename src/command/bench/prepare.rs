@@ -8,6 +8,7 @@ use crate::fixture::{Arena, Exclusive, Layout, kept_bytes};
 use crate::measure::case::Bench;
 use crate::measure::evidence::Memory;
 use crate::measure::plan::{LIST_MAX, List, Plan};
+use crate::sys::file::read_number;
 use crate::sys::process::proc_is_ours;
 use crate::sys::segments::Backing;
 use crate::sys::{Clock, Region, Shape, cpu};
@@ -69,6 +70,12 @@ impl Prepared {
             }
             // Both lists have the same capacity.
             let _ = blocks.push(block as usize);
+        }
+        if options.pages == Pages::Thp && options.exclusive != Exclusive::None {
+            return Err(Error::Conflict(
+                "--exclusive takes --pages small: a child that writes to a shared huge page gets \
+                 single pages of its own",
+            ));
         }
         let pages = (options.mb << 20) / page_bytes as u64;
         if let Exclusive::Runs(run) = options.exclusive
@@ -211,7 +218,7 @@ fn backing(pages: Pages) -> Result<Backing, Error> {
     const HUGE_BYTES: &CStr = c"/sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
     match pages {
         Pages::Small => Ok(Backing::Small),
-        Pages::Thp => match room::read_number(HUGE_BYTES) {
+        Pages::Thp => match read_number(HUGE_BYTES) {
             Ok(bytes) => Ok(Backing::Huge(bytes as usize)),
             Err(errno) => Err(Error::Kernel(
                 "read the size of huge pages (hpage_pmd_size)",
@@ -229,7 +236,7 @@ impl Room {
         let available_bytes = room::available_bytes()?;
         Ok(Self {
             available_bytes,
-            map_count_max: room::read_number(c"/proc/sys/vm/max_map_count").ok(),
+            map_count_max: read_number(c"/proc/sys/vm/max_map_count").ok(),
         })
     }
 }
