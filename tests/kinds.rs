@@ -123,6 +123,22 @@ fn pins_split_what_fork_shares_and_references_split_nothing() {
     }
 }
 
+/// The tool looks at its own stack, on which it also keeps what it counts: wherever the pages'
+/// borders lie on it, which the environment's length decides, looking changes nothing.
+#[test]
+fn the_stack_is_as_it_was_wherever_it_begins() {
+    for bytes in (0..4096).step_by(32) {
+        let output = Command::new("setarch")
+            .args(["-R", BINARY, "probe", "--kind=stack", "--method=proc", "-q"])
+            .env_clear()
+            .env("PLACE", "x".repeat(bytes))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{bytes}: {said}");
+    }
+}
+
 /// A page that is anonymous, shared no more and not marked exclusive is marked so by the
 /// first pin: a fault, and no copy (do_wp_page in mm/memory.c, wp_can_reuse_anon_folio).
 #[test]

@@ -181,6 +181,29 @@ fn selftest_counts_its_lines() {
     }
 }
 
+/// Of this kernel's smaps_rollup, by what the file itself has: the names in front of the colons.
+#[test]
+fn selftest_counts_the_fields_of_smaps_rollup() {
+    let text = stdout(&run("selftest"));
+    let mut lines = text.lines();
+    let said = lines.find(|line| line.contains(" smaps-rollup: ")).unwrap();
+    let Ok(file) = fs::read_to_string("/proc/self/smaps_rollup") else {
+        assert_eq!(said, "skip smaps-rollup: ENOENT");
+        return;
+    };
+    let fields: Vec<&str> = file
+        .lines()
+        .skip(1)
+        .map(|line| line.split(':').next().unwrap())
+        .collect();
+    let there = format!("ok smaps-rollup: {} of 22 known fields", fields.len());
+    assert!(said.starts_with(&there), "{said}");
+    let lacking = said.split_once(", without ").map_or("", |(_, names)| names);
+    let lacking: Vec<&str> = lacking.split_terminator(", ").collect();
+    assert_eq!(fields.len() + lacking.len(), 22, "{said}");
+    assert!(!lacking.iter().any(|name| fields.contains(name)), "{said}");
+}
+
 /// A full device takes nothing: the run fails, and says so.
 #[test]
 fn selftest_without_output_is_an_error() {

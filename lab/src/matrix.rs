@@ -7,11 +7,13 @@ mod expect;
 pub mod findings;
 pub(crate) mod folder;
 mod grid;
+mod harm;
 pub mod judge;
 pub mod outcome;
 mod section;
 pub mod split;
 mod table;
+mod version;
 
 use crate::answer::Answer;
 use crate::cli::{self, MatrixOptions};

@@ -46,8 +46,6 @@ pub mod flags {
 
 /// Advice, `MADV_*` of madvise(2) and include/uapi/asm-generic/mman-common.h.
 pub mod advice {
-    /// `MADV_DONTNEED`.
-    pub const DONT_NEED: u32 = 4;
     /// `MADV_FREE` (since Linux 4.5).
     pub const FREE: u32 = 8;
     /// `MADV_DONTFORK`.

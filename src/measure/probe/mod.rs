@@ -279,8 +279,9 @@ impl Prober {
         }
         read.rehearse(self.buffer.bytes_mut());
         own_stack(question.stack);
-        // The first look is a rehearsal, too.
-        look.now(&mut self.before)?;
+        // The first look is a rehearsal, too. It counts pages where the last one will: that place
+        // is part of this stack, and perhaps in another page than the place of the second.
+        look.now(&mut self.after)?;
         let before = look.now(&mut self.before)?;
         judge::prove(
             question.kind,

@@ -202,7 +202,7 @@ impl Reader for Hybrid {
 /// where only one process maps it. Unknown is no.
 ///
 /// A process's own `ksm_merging_pages` would not do where there are such pages: it does not
-/// count those that came with a fork. smaps_rollup does, where it has the field (Linux 6.8).
+/// count those that came with a fork. smaps_rollup does, where it has the field (Linux 6.7).
 fn nothing_is_joined(pid: i32) -> bool {
     let mut buffer = [0; 4096];
     let none = |text: &[u8]| number::decimal(text.trim_ascii()) == Some(0);
