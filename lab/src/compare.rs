@@ -20,7 +20,7 @@ use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
 use cowitness::emit::summary::Phase;
 use ratio::{Noise, Ratio, Verdict};
-use semantics::Semantics;
+use semantics::{Semantics, Side};
 use std::ffi::OsString;
 
 /// Columns that a narrow terminal is spared, in this order: the ratio's interval tells more.
@@ -129,7 +129,7 @@ impl Found {
         };
         for group in &first {
             match second.iter().find(|other| other.is_like(group)) {
-                Some(other) => found.group(group, other, timed),
+                Some(other) => found.group((a, group), (b, other), timed),
                 None => found.only("A", group),
             }
         }
@@ -162,7 +162,8 @@ impl Found {
             .push(format!("{} {} only in {side}", group.layout, group.block()));
     }
 
-    fn group(&mut self, a: &Group<'_>, b: &Group<'_>, timed: bool) {
+    fn group(&mut self, a: (&Run, &Group<'_>), b: (&Run, &Group<'_>), timed: bool) {
+        let ((run_a, a), (run_b, b)) = (a, b);
         let place = format!("{} {}", a.layout, a.block());
         for first in &a.arms {
             let Some(second) = b.arm(first.method()) else {
@@ -171,8 +172,9 @@ impl Found {
                 continue;
             };
             if first.method() != crate::groups::CEILING {
-                self.semantics
-                    .split(&place, first.method(), first.0, second.0);
+                let side = |run, arm| Side { run, arm };
+                let (one, two) = (side(run_a, *first), side(run_b, second));
+                self.semantics.split(&place, first.method(), one, two);
             }
             if timed {
                 for phase in Phase::BOTH {
@@ -214,6 +216,9 @@ impl Found {
         };
         text +=
             &format!("  {words}; compared: {splits} settings' split pages, {answers} answers\n");
+        for line in &self.semantics.noted {
+            text += &format!("  not counted: {line}\n");
+        }
         for line in self.single.iter().chain(&self.semantics.unknown) {
             text += &format!("  not compared: {line}\n");
         }

@@ -3,6 +3,7 @@
 //! What `report` and `compare` look at. Nothing is said of an input before it has proved
 //! itself whole.
 
+pub mod effects;
 pub mod notes;
 pub mod others;
 pub mod probes;
@@ -21,6 +22,7 @@ use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
 use cowitness::emit::summary::{Outcome, Sample};
+use effects::Settings;
 use others::{Others, Sizes};
 use probes::Probes;
 use std::ffi::OsString;
@@ -81,6 +83,8 @@ pub struct Run {
     pub sources: Vec<Source>,
     /// The cases of `bench`, in the order of [`Sample::sort_key`].
     pub samples: Vec<Sample>,
+    /// What they changed beside split pages.
+    pub effects: Settings,
     /// Cases of `bench` that cannot be, and are no loss.
     pub not_applicable: u64,
     /// The answers of `probe`.
@@ -238,6 +242,7 @@ impl Run {
         } else {
             self.samples.append(&mut taken.samples);
         }
+        self.effects.extend(taken.effects);
         self.not_applicable += taken.not_applicable;
         self.probes.extend(taken.probes);
         self.others.extend(taken.others);

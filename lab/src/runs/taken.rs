@@ -1,5 +1,6 @@
 //! One stream, read to its checked end.
 
+use super::effects::Settings;
 use super::others::{Identity, Others};
 use super::probes::Probes;
 use super::{Machine, notes, sample};
@@ -17,6 +18,7 @@ pub(super) struct Taken {
     /// Whether its rows are of files.
     pub(super) is_files: bool,
     pub(super) samples: Vec<Sample>,
+    pub(super) effects: Settings,
     pub(super) probes: Probes,
     pub(super) others: Others,
     pub(super) record: String,
@@ -34,6 +36,7 @@ impl Taken {
             machine: None,
             is_files: false,
             samples: Vec::new(),
+            effects: Settings::default(),
             probes: Probes::default(),
             others: Others::default(),
             record: String::new(),
@@ -62,7 +65,9 @@ impl Taken {
                 if is_not_applicable(bench.status) {
                     self.not_applicable += 1;
                 } else {
-                    self.samples.push(sample(row, &bench, number)?);
+                    let sample = sample(row, &bench, number)?;
+                    self.effects.add(&bench, &sample);
+                    self.samples.push(sample);
                 }
                 (bench.label, bench.kernel, bench.arch, bench.page_bytes)
             }

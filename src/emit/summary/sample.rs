@@ -4,7 +4,7 @@ use crate::emit::bench_row::BenchRow;
 use crate::emit::record::Status;
 
 /// A short name from a row: a method, a layout. At most 16 bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
     bytes: [u8; 16],
     len: u8,
