@@ -16,7 +16,7 @@ pub use samples::sample;
 use crate::failure::Failure;
 use crate::figures::bytes;
 use crate::input;
-use crate::stream::{Note, Stream, StreamReader, Tolerance, is_emulated};
+use crate::stream::{Note, Stream, StreamError, StreamReader, Tolerance, is_emulated};
 use crate::text::shown;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
@@ -128,19 +128,9 @@ impl Runs {
         warn: &dyn Fn(&str),
     ) -> Result<Self, Failure> {
         let mut runs = Self::default();
-        for file in files {
-            let (name, mut input) = input::open(file, tolerance)?;
-            if is_matrix(&mut input) {
-                warn(&format!(
-                    "{name} is the matrix's table, made from its streams; passed over"
-                ));
-                continue;
-            }
-            let mut streams = StreamReader::new(name.clone(), input, tolerance);
-            while let Some(mut stream) = streams.next_stream()? {
-                runs.take(&name, &mut stream, warn)?;
-            }
-        }
+        let take = &mut |file: &str, stream: &mut Stream<'_, _>| runs.take(file, stream, warn);
+        let lost = each_stream(files, tolerance, warn, take)?;
+        runs.cut.extend(lost);
         if runs.runs.is_empty() && runs.files.is_empty() {
             return Err(Failure::NoRows);
         }
@@ -162,8 +152,11 @@ impl Runs {
         let announced = stream.announced();
         let mut taken = Taken::read(stream, self.streams, &notes)?;
         if let Some(cut) = stream.cut() {
-            warn(&format!("{cut}; taken as far as it goes"));
+            warn(&cut_warning(stream, cut));
             self.cut.push(cut_words(&place, taken.rows, announced));
+            if stream.is_unproved() {
+                return Ok(());
+            }
         }
         let Some(machine) = taken.machine.take() else {
             warn(&format!("{place} has no row"));
@@ -300,6 +293,51 @@ impl Run {
             .iter()
             .filter(|source| source.record == BenchRow::NAME);
         bench.fold(0, |sum, source| sum.saturating_add(source.intended))
+    }
+}
+
+/// What is done with the streams of an input.
+type Take<'t> = &'t mut dyn FnMut(&str, &mut Stream<'_, Box<dyn BufRead>>) -> Result<(), Failure>;
+
+/// Hands all streams of `files` to `take`, each with its file's name; what was lost of packed
+/// files, a line each. `warn` is told of that, too, and of what is passed over.
+///
+/// # Errors
+/// [`Failure`]; the first input that fails ends it.
+pub(crate) fn each_stream(
+    files: &[OsString],
+    tolerance: Tolerance,
+    warn: &dyn Fn(&str),
+    take: Take<'_>,
+) -> Result<Vec<String>, Failure> {
+    let mut all_lost = Vec::new();
+    for file in files {
+        let mut input = input::open(file, tolerance)?;
+        let name = input.name;
+        if is_matrix(&mut input.bytes) {
+            warn(&format!(
+                "{name} is the matrix's table, made from its streams; passed over"
+            ));
+            continue;
+        }
+        let mut streams = StreamReader::new(name.clone(), input.bytes, tolerance);
+        while let Some(mut stream) = streams.next_stream()? {
+            take(&name, &mut stream)?;
+        }
+        if let Some(damage) = input.lost.get() {
+            let line = format!("{name}: {damage}; what may have followed is missing");
+            warn(&line);
+            all_lost.push(line);
+        }
+    }
+    Ok(all_lost)
+}
+
+/// What is said of a stream that is not whole.
+pub(crate) fn cut_warning<R: BufRead>(stream: &Stream<'_, R>, cut: &StreamError) -> String {
+    match stream.is_unproved() {
+        true => format!("{cut}; its rows have no checksum to prove them, and are left out"),
+        false => format!("{cut}; taken as far as it goes"),
     }
 }
 

@@ -91,7 +91,9 @@ fn findings(path: &Path) -> Result<Findings, Outcome> {
         Failure::Open { error, .. } => unreadable(error),
         failure => Outcome::Failed(failure.to_string()),
     };
-    let (_, mut input) = input::open(path.as_os_str(), Tolerance::Whole).map_err(unopened)?;
+    let input::Input {
+        bytes: mut input, ..
+    } = input::open(path.as_os_str(), Tolerance::Whole).map_err(unopened)?;
     let mut content = Vec::new();
     if let Err(error) = input.read_to_end(&mut content) {
         return Err(unreadable(error));

@@ -89,7 +89,7 @@ impl<R: BufRead> StreamReader<R> {
 
     /// Looks for the first line of a stream.
     fn find(&mut self) -> Result<bool, StreamError> {
-        while self.phase == Phase::Between && self.advance()? {
+        while self.phase == Phase::Between && self.advance_between()? {
             let line = self.lines.text();
             if let Some(version) = version(line) {
                 let unknown = (version != VERSION.as_bytes()).then(|| shown(version));
@@ -183,7 +183,7 @@ impl<R: BufRead> StreamReader<R> {
             if self.end_follows()? {
                 return Err(error);
             }
-        } else if !error.problem.is_cut() {
+        } else if !error.problem.is_cut() && !error.problem.is_damage() {
             return Err(error);
         }
         self.phase = Phase::Between;
@@ -205,6 +205,16 @@ impl<R: BufRead> StreamReader<R> {
             if self.lines.text().starts_with(END) {
                 return Ok(true);
             }
+        }
+    }
+
+    /// Where packed data are damaged, an input may end that is taken as far as it goes.
+    fn advance_between(&mut self) -> Result<bool, StreamError> {
+        match self.advance() {
+            Err(error) if self.tolerance == Tolerance::Partial && error.problem.is_damage() => {
+                Ok(false)
+            }
+            there => there,
         }
     }
 
@@ -283,6 +293,13 @@ impl<R: BufRead> Stream<'_, R> {
     #[must_use]
     pub fn checksum(&self) -> u32 {
         self.reader.frame.checksum()
+    }
+
+    /// Whether its rows may be wrong: the input is damaged before the checksum that would
+    /// prove them. Known as [`cut`](Self::cut) is.
+    #[must_use]
+    pub fn is_unproved(&self) -> bool {
+        self.cut().is_some_and(|cut| cut.problem.is_damage())
     }
 
     /// Why the stream is not whole; `None` if it is. Known once
