@@ -467,7 +467,7 @@ fn a_matrix_among_the_files_of_summary_is_passed_over() {
     assert_eq!(ran.status.code(), Some(0));
     let said = String::from_utf8(ran.stderr).unwrap();
     assert!(
-        said.contains("matrix.csv is the table of a matrix"),
+        said.contains("matrix.csv is the matrix's table"),
         "{said}"
     );
 }
