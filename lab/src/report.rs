@@ -30,6 +30,7 @@ use crate::figures;
 use crate::groups;
 use crate::matrix::folder::Folder;
 use crate::runs::{Real, Run, Runs};
+use crate::stream::{Told, told};
 use crate::text::{printable_lines, shown};
 use askama::Template;
 use base64::Engine;
@@ -228,12 +229,7 @@ impl View {
             Real::No if throughput.is_some() => TIMELESS.to_owned(),
             _ => String::new(),
         };
-        let doubt = match real {
-            Real::Perhaps => {
-                "Nothing tells whether this machine is emulated; if it is, its times say nothing."
-            }
-            _ => "",
-        };
+        let doubt = real.doubt().unwrap_or_default();
         Self {
             id,
             heading: names::heading(run, name, all),
@@ -299,10 +295,10 @@ fn chips(runs: &[Run]) -> Vec<String> {
         }
         return vec![format!("{} machines or settings", runs.len())];
     };
-    let model = run
-        .note("cpu_model")
-        .filter(|model| !model.starts_with("unknown"));
-    let model = model.map(|model| shown(model.as_bytes()));
+    let model = match told(&run.sources[0].notes, "cpu_model") {
+        Told::Value(model) => Some(shown(model.as_bytes())),
+        _ => None,
+    };
     let cpu = [Some(shown(run.machine.arch.as_bytes())), model];
     let mut chips = vec![
         cpu.into_iter().flatten().collect::<Vec<_>>().join(" / "),

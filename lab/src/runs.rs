@@ -16,7 +16,8 @@ pub use samples::sample;
 use crate::failure::Failure;
 use crate::figures::bytes;
 use crate::input;
-use crate::stream::{Note, Stream, StreamError, StreamReader, Tolerance, is_emulated};
+pub use crate::stream::Real;
+use crate::stream::{Note, Stream, StreamError, StreamReader, Tolerance};
 use crate::text::shown;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
@@ -40,17 +41,6 @@ pub struct Machine {
     pub arch: String,
     /// Bytes in a page; `None` if nothing says.
     pub page_bytes: Option<u64>,
-}
-
-/// Whether a machine's times mean anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Real {
-    /// Nothing speaks of an emulator.
-    Yes,
-    /// It may be one: nothing tells.
-    Perhaps,
-    /// It is emulated.
-    No,
 }
 
 /// One stream of a run.
@@ -258,20 +248,11 @@ impl Run {
         notes::value(&self.sources[0].notes, key)
     }
 
-    /// What its notes say of its machine. On aarch64 no instruction tells of an emulator, and
-    /// the usual board of emulators is that of virtual machines, too; the lab's own guests are
-    /// told so on their command line.
+    /// What its notes say of its machine: the least certain of its streams counts.
     #[must_use]
     pub fn real(&self) -> Real {
-        let says = |key, what| self.note(key).is_some_and(|value| value.contains(what));
-        let mut sources = self.sources.iter();
-        if sources.any(|source| is_emulated(&source.notes)) {
-            Real::No
-        } else if says("devicetree", "linux,dummy-virt") {
-            Real::Perhaps
-        } else {
-            Real::Yes
-        }
+        let sources = self.sources.iter().map(|source| Real::of(&source.notes));
+        sources.max().unwrap_or(Real::Yes)
     }
 
     /// `180 of 180 cases ok`; `120 of 180 cases ok, 60 do not apply`.

@@ -2,7 +2,7 @@
 //! together, and which make two.
 
 use super::Machine;
-use crate::stream::{Note, Problem, Row, StreamError};
+use crate::stream::{Note, Problem, Row, StreamError, Told, told};
 use crate::text::shown;
 
 /// Notes that may differ between streams of one setting: they tell of the moment, or of
@@ -79,10 +79,11 @@ pub fn agree(notes: &[Note], row: &Row<'_>, machine: &Machine) -> Result<(), Str
         ("arch", Some(&*machine.arch)),
         ("page_bytes", page_bytes.as_deref()),
     ];
-    let is_known = |value: &&str| *value != "absent" && !value.starts_with("unknown");
     for (column, found) in said {
-        let noted = value(notes, column).filter(is_known).zip(found);
-        if let Some((noted, found)) = noted.filter(|(noted, found)| noted != found) {
+        let Told::Value(noted) = told(notes, column) else {
+            continue;
+        };
+        if let Some(found) = found.filter(|found| *found != noted) {
             return Err(row.error(Problem::Noted {
                 column,
                 found: shown(found.as_bytes()),

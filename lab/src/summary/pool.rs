@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::runs::{Machine, Source, notes, twice};
-use crate::stream::{self, StreamError};
+use crate::stream::{Real, StreamError};
 use crate::text::{printable, shown};
 use cowitness::emit::Sink;
 use cowitness::emit::summary::{self, Heading, SCRATCH_PER_SAMPLE, Sample, SummaryError};
@@ -153,8 +153,13 @@ impl Pool {
         if self.streams.iter().any(|source| source.partial) {
             text.0.extend(PARTIAL.as_bytes());
         }
+        let real = self.streams.iter().map(|source| Real::of(&source.notes));
+        let real = real.max().unwrap_or(Real::Yes);
+        if let Some(doubt) = real.doubt() {
+            text.0.extend(format!("doubt: {doubt}\n").as_bytes());
+        }
         let heading = Heading {
-            emulated: stream::is_emulated(&self.streams[0].notes),
+            emulated: real == Real::No,
             kernel: &self.machine.kernel,
             arch: &self.machine.arch,
             page_bytes: self.machine.page_bytes.unwrap_or(0),
