@@ -15,6 +15,7 @@ use crate::figures;
 use crate::groups::{Arm, Group, groups};
 use crate::runs::{Real, Run, Runs};
 use crate::stream::Tolerance;
+use crate::text::wrapped;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
@@ -46,6 +47,8 @@ struct Found {
     noise: Noise,
     /// What `--noise` said.
     given: Option<u64>,
+    /// What is to be known of the times of a side, a line each.
+    doubts: Vec<String>,
 }
 
 /// Compares the two inputs. `width` is that of the terminal, if the text goes to one. `warn` is
@@ -76,6 +79,14 @@ pub fn run(
     let mut text = heading(&a, &b, &unlike, &cut);
     text += &found.changes();
     text += &found.rates(timed, options.threshold_percent, width);
+    // A table has left out what there is no room for, and cannot be wrapped.
+    if let Some(width) = width {
+        let fitted = |line: &str| match line.starts_with('|') {
+            true => format!("{line}\n"),
+            false => wrapped(line, width) + "\n",
+        };
+        text = text.lines().map(fitted).collect();
+    }
     Ok(Answer {
         text,
         failure: found.failure(options.threshold_percent),
@@ -142,6 +153,10 @@ impl Found {
         found.semantics.probes(&a.probes, &b.probes);
         for (side, run) in [("A", a), ("B", b)] {
             found.others(side, run);
+            let doubt = run.real().doubt().filter(|_| timed);
+            found
+                .doubts
+                .extend(doubt.map(|doubt| format!("doubt: {side}: {doubt}\n")));
         }
         found
     }
@@ -252,8 +267,9 @@ impl Found {
         });
         let Noise { least, most } = noise;
         format!(
-            "\nRates: ratio of medians, with an interval of at least 95 % confidence\n{}\n{}; faster \
+            "\nRates: ratio of medians, with an interval of at least 95 % confidence\n{}{}\n{}; faster \
              and slower are beyond {most} %, same is within {least} %, with all of the interval\n{}{moot}",
+            self.doubts.concat(),
             answer::table_within(&headings, rows, width, &EXPENDABLE),
             counts.join(", "),
             restless(noise)

@@ -238,7 +238,7 @@ impl Run {
         let mut own = self.sources.iter();
         match own.find(|own| alike && own.record == source.record) {
             Some(own) => notes::difference(&own.notes, &source.notes).is_none(),
-            None => notes::same_environment(&self.sources[0].notes, &source.notes),
+            None => notes::environment_difference(&self.sources[0].notes, &source.notes).is_none(),
         }
     }
 

@@ -516,3 +516,75 @@ fn every_side_effect_of_a_probe_counts() {
         );
     }
 }
+
+/// Nothing proves that a machine is real, or emulated: times stand, and the doubt with them.
+#[test]
+fn times_that_may_be_emulated_are_doubted() {
+    let said = "Nothing tells whether this machine is emulated; if it is, its times say nothing.";
+    for note in [
+        "#emulated=unreadable:EACCES\n",
+        "#emulated=empty\n",
+        "#emulated=absent\n#hypervisor=unknown:no instruction tells\n#devicetree=linux,dummy-virt\n",
+    ] {
+        let perhaps = SLOW.replace("#command=", &format!("{note}#command="));
+        let perhaps = perhaps.replace("=17644394", "=17644395");
+        let ran = lab(
+            &["compare", "--allow-mismatch", "slow.csv", "-"],
+            perhaps.as_bytes(),
+        );
+        let line = format!("\ndoubt: B: {said}\n| layout");
+        assert!(ran.stdout.contains(&line), "{note}: {}", ran.stdout);
+        let ran = lab(&["summary", "-"], perhaps.as_bytes());
+        assert!(
+            ran.stdout.starts_with(&format!("doubt: {said}\n")),
+            "{note}"
+        );
+        assert!(ran.stdout.contains("Throughput"), "{note}: {}", ran.stdout);
+    }
+    let known = lab(&["compare", "slow.csv", "slow.csv"], b"");
+    assert!(!known.stdout.contains("doubt"), "{}", known.stdout);
+}
+
+#[test]
+fn what_makes_two_of_one_side_is_named_and_is_no_command() {
+    let machine = "#kernel=6.1.0-test\n#thp_enabled=";
+    let bench = BENCH.replace("#command=", &format!("{machine}always\n#command="));
+    let probe = PROBE.replace("#command=", &format!("{machine}never\n#command="));
+    let ran = lab(&["compare", "-", "bench.csv"], (bench + &probe).as_bytes());
+    assert_eq!(ran.status, Some(3));
+    let want = "thp_enabled is 'always' in the first and 'never' in the second";
+    assert!(ran.stderr.contains(want), "{}", ran.stderr);
+}
+
+/// The child had written every page itself, as with `--exclusive all`.
+#[test]
+fn where_no_page_was_shared_there_is_nothing_to_split() {
+    let line = |line: &str| {
+        let none = line.replace(",pfn,256,256,256,0,", ",pfn,0,0,0,0,");
+        none.replace(",pfn,256,256,0,256,", ",pfn,0,0,0,0,")
+    };
+    let lines: Vec<String> = SLOW.lines().map(line).collect();
+    let alone = resealed(&(lines.join("\n") + "\n"));
+    let ran = lab(&["summary", "-"], alone.as_bytes());
+    let want = "  proc                none: no page was shared, in 10 cases\n";
+    assert!(ran.stdout.contains(want), "{}", ran.stdout);
+    let page = lab(&["report", "-o", "-", "-"], alone.as_bytes()).stdout;
+    let want = "reading with proc and vmread could split nothing: no page was shared.";
+    assert!(
+        page.contains(want) && !page.contains("nobody knows"),
+        "{page}"
+    );
+    let ran = lab(&["compare", "slow.csv", "-"], alone.as_bytes());
+    assert_eq!(ran.status, Some(4), "{}", ran.stdout);
+    let want = "proc: 0 % split in A, no page shared in B\n";
+    assert!(ran.stdout.contains(want), "{}", ran.stdout);
+    let scratch = cowitness_lab::scratch::Scratch::new().unwrap();
+    let before = scratch.path().join("before.csv");
+    std::fs::write(&before, &alone).unwrap();
+    let again = alone.replace("=17644394", "=17644395");
+    let ran = lab(
+        &["compare", before.to_str().unwrap(), "-"],
+        again.as_bytes(),
+    );
+    assert!(!ran.stdout.contains("unknown"), "{}", ran.stdout);
+}

@@ -81,7 +81,11 @@ fn a_member_that_is_cut_is_missed() {
 #[test]
 fn what_lies_behind_is_neither_taken_nor_passed_over() {
     let first = packed(BENCH);
-    for tail in [&b"garbage"[..], b"\x1f\x8c behind", b"\0\0\0x"] {
+    for tail in [
+        &b"garbage"[..],
+        b"\x1f\x8c, and more than a header",
+        b"\0\0\0x",
+    ] {
         lost(
             &[&first, tail].concat(),
             "behind the packed data lies something that is neither packed nor padding",

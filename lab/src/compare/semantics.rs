@@ -1,6 +1,6 @@
 //! What must not change between two runs: pages split, and what reads give and do.
 
-use crate::groups::Arm;
+use crate::groups::{Arm, is_unshared};
 use crate::matrix::split::Split;
 use crate::runs::Run;
 use crate::runs::effects::{Effects, NAMES};
@@ -197,7 +197,7 @@ impl Kept {
     }
 
     fn is_known(&self) -> bool {
-        self.split.tracked > 0
+        self.split.tracked > 0 || is_unshared(&self.split)
     }
 
     /// Whether reads failed, and whether they gave wrong bytes.
@@ -210,11 +210,16 @@ impl Kept {
     fn is_like(&self, other: &Self) -> bool {
         let cross = |a: &Split, b: &Split| u128::from(a.split) * u128::from(b.tracked);
         let (a, b) = (&self.split, &other.split);
-        cross(a, b) == cross(b, a) && self.ends() == other.ends()
+        let alike = is_unshared(a) == is_unshared(b) && cross(a, b) == cross(b, a);
+        alike && self.ends() == other.ends()
     }
 
     fn words(&self) -> String {
-        let mut words = format!("{} split", crate::groups::percent(&self.split));
+        let share = crate::groups::percent(&self.split);
+        let mut words = match is_unshared(&self.split) {
+            true => share,
+            false => format!("{share} split"),
+        };
         if self.failed > 0 {
             words += &format!(", {} cases failed", self.failed);
         }

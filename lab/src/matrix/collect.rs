@@ -60,7 +60,7 @@ fn line(host: &Host) -> Line {
 }
 
 /// Why a host brought nothing, if it says so.
-fn failed(path: &Path) -> Option<String> {
+pub(crate) fn failed(path: &Path) -> Option<String> {
     let reason = match fs::read(path) {
         Ok(reason) => reason,
         // `path` is below a file: there is no such entry.

@@ -94,14 +94,14 @@ pub fn agree(notes: &[Note], row: &Row<'_>, machine: &Machine) -> Result<(), Str
     Ok(())
 }
 
-/// Whether two streams, perhaps of different records, come from the same machine in the same
-/// state: what was asked of it may differ.
+/// What tells two streams, perhaps of different records, apart as of different machines or states
+/// of one: what was asked of it may differ. The first such note.
 #[must_use]
-pub fn same_environment(first: &[Note], second: &[Note]) -> bool {
+pub fn environment_difference<'n>(first: &'n [Note], second: &'n [Note]) -> Option<Difference<'n>> {
     // The size of pages is the machine's, by its rows or by this note. Under emulation even
     // the clock source changes from one command to the next.
     let beside = ["command", "clock", "clocksource", "page_bytes"];
     let words = ["option_", "target_", "binfmt_", ARM];
     let asked = |key: &str| beside.contains(&key) || words.iter().any(|word| key.starts_with(word));
-    differences(first, second).all(|found| asked(found.key))
+    differences(first, second).find(|found| !asked(found.key))
 }

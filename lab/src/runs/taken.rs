@@ -5,7 +5,7 @@ use super::others::{Identity, Others};
 use super::probes::Probes;
 use super::{Machine, notes, sample};
 use crate::matrix::split::is_not_applicable;
-use crate::stream::{Note, Row, Stream, StreamError};
+use crate::stream::{ENV, Note, Row, Stream, StreamError, Told, told};
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
@@ -47,6 +47,10 @@ impl Taken {
             let found = taken.row(&row, number)?;
             taken.of(&row, &found, notes)?;
             taken.rows += 1;
+        }
+        if taken.rows == 0 && notes::value(notes, "command") == Some(ENV) {
+            taken.record = ENV.to_owned();
+            taken.machine = Some(noted(notes));
         }
         for starts in &mut taken.others.startup {
             let arms = notes.iter().filter_map(|note| {
@@ -110,5 +114,22 @@ impl Taken {
         }
         self.machine = Some(machine);
         Ok(())
+    }
+}
+
+/// The machine that notes alone are of.
+fn noted(notes: &[Note]) -> Machine {
+    let said = |key| match told(notes, key) {
+        Told::Value(value) => value.to_owned(),
+        _ => String::new(),
+    };
+    Machine {
+        // What rows have as nothing is `none` in notes.
+        label: Some(said("label"))
+            .filter(|label| label != "none")
+            .unwrap_or_default(),
+        kernel: said("kernel"),
+        arch: said("arch"),
+        page_bytes: said("page_bytes").parse().ok(),
     }
 }

@@ -17,6 +17,9 @@
 //! Carriage returns are dropped before anything is looked at, so a file with CRLF and a
 //! serial console read the same.
 //!
+//! `cowitness env` writes the first line and notes, and nothing more: such a stream is whole
+//! where the input or the next stream follows its last note.
+//!
 //! The checksum does not cover the lines before the header. Damage there is found when it
 //! touches the first line, `#rows=`, or what makes a line a note; the text of a note is
 //! taken as it stands.
@@ -57,6 +60,9 @@ const VERSION: &str = "1";
 pub fn is_emulated(notes: &[Note]) -> bool {
     Real::of(notes) == Real::No
 }
+
+/// The command whose streams are notes alone: neither header nor rows, and no end.
+pub const ENV: &str = "env";
 
 /// A record this program knows.
 struct Kind {

@@ -123,9 +123,15 @@ mod tests {
         for (pairs, want) in [
             (&[("emulated", "qemu-tcg")][..], Real::No),
             (&[("hypervisor", "TCGTCGTCGTCG")], Real::No),
-            (&[("emulated", "absent"), ("hypervisor", "KVMKVMKVM")], Real::Yes),
+            (
+                &[("emulated", "absent"), ("hypervisor", "KVMKVMKVM")],
+                Real::Yes,
+            ),
             (&[("emulated", "unreadable:EACCES")], Real::Perhaps),
-            (&[("emulated", "empty"), ("hypervisor", "absent")], Real::Perhaps),
+            (
+                &[("emulated", "empty"), ("hypervisor", "absent")],
+                Real::Perhaps,
+            ),
             (&[("emulated", "unknown:no /proc")], Real::Perhaps),
             (
                 &[("emulated", "absent"), ("devicetree", "linux,dummy-virt")],
@@ -135,7 +141,10 @@ mod tests {
                 &[("emulated", "absent"), ("devicetree", "unreadable:EACCES")],
                 Real::Perhaps,
             ),
-            (&[("emulated", "absent"), ("devicetree", "absent")], Real::Yes),
+            (
+                &[("emulated", "absent"), ("devicetree", "absent")],
+                Real::Yes,
+            ),
             (&[], Real::Yes),
         ] {
             assert_eq!(Real::of(&notes(pairs)), want, "{pairs:?}");

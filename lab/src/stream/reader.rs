@@ -4,7 +4,7 @@ use super::error::{Place, Problem, StreamError};
 use super::fields::Splitter;
 use super::frame::{END, Frame, HEADER};
 use super::lines::{Ending, Lines};
-use super::{BEGIN, Note, Row, VERSION};
+use super::{BEGIN, ENV, Note, Row, VERSION};
 use crate::text::shown;
 use std::io::BufRead;
 use std::mem;
@@ -124,9 +124,21 @@ impl<R: BufRead> StreamReader<R> {
         match header.map_err(|problem| self.error(problem)) {
             Ok(false) => {}
             Ok(true) => self.phase = Phase::Rows,
+            Err(error) if error.problem.is_cut() && self.is_notes_alone() => {
+                self.phase = Phase::Between;
+            }
             Err(error) => self.tolerate(error)?,
         }
         Ok(())
+    }
+
+    /// Whether the stream is of a command that writes notes alone, and its last line is whole.
+    fn is_notes_alone(&self) -> bool {
+        let Frame {
+            notes, announced, ..
+        } = &self.frame;
+        let is_env = |note: &Note| note.key == "command" && note.value == ENV;
+        announced.is_none() && notes.iter().any(is_env) && self.lines.ending() == Ending::Feed
     }
 
     /// Takes one line of rows; whether it was a row.

@@ -122,6 +122,17 @@ impl Sample {
         })
     }
 
+    /// Nanoseconds a page of the child's own first write, which is to every page of the arena,
+    /// whether it was shared or not; of a case that ended well, which has read all of it.
+    #[must_use]
+    pub fn first_write_page_ns(&self, page_bytes: u64) -> Option<u64> {
+        let pages = self.bytes_per_pass?.checked_div(page_bytes)?;
+        let ns = self
+            .first_write_ns
+            .filter(|_| self.outcome == Outcome::Ok)?;
+        ns.checked_div(pages)
+    }
+
     /// Cases that can be compared: the same memory, the same blocks.
     #[must_use]
     pub fn group(&self) -> (Name, Name, Option<u64>, u64) {
