@@ -68,9 +68,9 @@ fn run_as_memmap(start: &Start<'_>) -> i32 {
         1 => Some(c"memmap"),
         _ => (start.argument)(index - 1),
     };
-    signal::speak_as("memmap");
-    match status(prepare()) {
-        0 => status(run(&start.with(&argument))),
+    let start = start.with(&argument);
+    match status(prepare(&start)) {
+        0 => status(run(&start)),
         status => status,
     }
 }
@@ -89,7 +89,7 @@ pub fn run_commands(start: &Start<'_>) -> i32 {
     let parsed = |start: &Start<'_>| {
         apart(|| Ok(cli::parse(start.argument, &mut Asked::default()).map(|_| ())?))
     };
-    match status(prepare()) {
+    match status(prepare(start)) {
         0 => match each_command(start, &parsed) {
             0 => each_command(start, &run),
             status => status,
@@ -144,13 +144,21 @@ fn check_stack(needed_kib: u64) -> Result<(), Error> {
     }
 }
 
-fn prepare() -> Result<(), Error> {
+/// From now on errors begin with the name of the command that has one of its own.
+fn speak_for(start: &Start<'_>) {
+    let memmap = (start.argument)(1) == Some(c"memmap");
+    signal::speak_as(if memmap { "memmap" } else { "cowitness" });
+}
+
+fn prepare(start: &Start<'_>) -> Result<(), Error> {
+    speak_for(start);
     check_stack(stack_kib(Request::Version))?;
     stdio::fill_missing().map_err(Error::kernel("open /dev/null"))?;
     signal::install().map_err(Error::kernel("install signal handlers"))
 }
 
 fn run(start: &Start<'_>) -> Result<(), Error> {
+    speak_for(start);
     let mut asked = Asked::default();
     let request = cli::parse(start.argument, &mut asked)?;
     check_stack(stack_kib(request))?;

@@ -118,7 +118,7 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
     about: "Makes one allocation, touches one byte of each of its pages, and shows the lines\n\
             of /proc/self/maps that it is in, VmRSS before and after, and the page faults\n\
             that it cost. Also runs as `memmap` if that is the program's name.\n\n\
-            stack       a frame on the main thread's stack, 4 MiB at most\n\
+            stack       a frame on the main thread's stack of a child, 4 MiB at most\n\
             heap        what malloc does with a large request: there is no allocator here,\n\
             \x20           so it is one anonymous mapping, a page longer than asked, and that\n\
             \x20           page, where an allocator has its header, is touched, too; --brk\n\

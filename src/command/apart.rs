@@ -1,6 +1,7 @@
 //! Work in a child, so that this process has only to wait, to hand on signals, and to undo.
 
 use crate::error::Error;
+use crate::sys::Errno;
 use crate::sys::process::{Child, Ending, Side, exit, fork, send};
 use crate::sys::signal::Held;
 use crate::sys::stdio::stderr;
@@ -19,13 +20,7 @@ pub(super) fn apart(held: &Held, work: &mut dyn FnMut() -> Result<(), Error>) ->
     match fork().map_err(Error::kernel("fork"))? {
         Side::Child => {
             held.let_through();
-            exit(match work() {
-                Ok(()) => 0,
-                Err(error) => {
-                    error.report(stderr());
-                    error.status()
-                }
-            })
+            end_as(work())
         }
         Side::Parent(child) => match wait(held, child)? {
             Ending::Exited(0) => Ok(()),
@@ -34,6 +29,37 @@ pub(super) fn apart(held: &Held, work: &mut dyn FnMut() -> Result<(), Error>) ->
         },
     }
 }
+
+/// As [`apart`], for work that leaves nothing to undo: a signal that ends this process takes the
+/// child with it.
+///
+/// # Errors
+/// As [`apart`]; `ECHILD` if the child was killed.
+pub(super) fn alone(work: &mut dyn FnMut() -> Result<(), Error>) -> Result<(), Error> {
+    match fork().map_err(Error::kernel("fork"))? {
+        Side::Child => end_as(work()),
+        Side::Parent(child) => match child.end_as_init().map_err(Error::kernel(WAIT))? {
+            Ending::Exited(0) => Ok(()),
+            Ending::Exited(status) => Err(Error::Reported(status)),
+            Ending::Killed(_) => Err(Error::Kernel(
+                "wait for the child, which was killed",
+                Errno::CHILD,
+            )),
+        },
+    }
+}
+
+fn end_as(result: Result<(), Error>) -> ! {
+    exit(match result {
+        Ok(()) => 0,
+        Err(error) => {
+            error.report(stderr());
+            error.status()
+        }
+    })
+}
+
+const WAIT: &str = "wait for the child";
 
 fn wait(held: &Held, child: Child) -> Result<Ending, Error> {
     let pid = child.pid();
@@ -49,6 +75,6 @@ fn wait(held: &Held, child: Child) -> Result<Ending, Error> {
         }
         looks_left == 0
     });
-    let ended = ended.map_err(Error::kernel("wait for the child"))?;
+    let ended = ended.map_err(Error::kernel(WAIT))?;
     Ok(ended.unwrap_or(Ending::Killed(came)))
 }

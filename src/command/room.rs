@@ -1,9 +1,9 @@
 //! How much memory there is to be had, before it is taken.
 
 use crate::error::Error;
-use crate::proc::{number, status};
+use crate::proc::status;
 use crate::sys::Errno;
-use crate::sys::file::read_whole;
+use crate::sys::file::{read_number, read_whole};
 use core::ffi::CStr;
 
 /// A container's memory limit as the container sees it, cgroup v2 and v1. What is in use
@@ -32,14 +32,4 @@ pub(super) fn available_bytes() -> Result<u64, Error> {
         available_bytes = available_bytes.min(read_number(limit).unwrap_or(u64::MAX));
     }
     Ok(available_bytes)
-}
-
-/// A file that is one decimal number.
-///
-/// # Errors
-/// As open(2) and read(2); `EINVAL` if it is something else.
-pub(super) fn read_number(path: &CStr) -> Result<u64, Errno> {
-    let mut buffer = [0; 32];
-    let text = read_whole(path, &mut buffer)?;
-    number::decimal(text.trim_ascii()).ok_or(Errno::INVAL)
 }

@@ -41,8 +41,9 @@ record! {
         anon_huge_kib: Option<u64>,
         /// VmRSS after the advice that is given after touching (`dontneed`, `free`).
         advised_rss_kib: Option<u64>,
-        /// The mode of transparent huge pages in force, or `off-by-prctl`, or `none` if the
-        /// kernel has none; empty if it is unknown.
+        /// The mode of transparent huge pages in force, or `off-by-prctl`, `madvise-by-prctl`,
+        /// or `none` if the kernel has none; then other sizes that are on, ` +64KiB:always`, or
+        /// ` +sizes` if they are many. Empty if it is unknown.
         thp: &'a str,
         /// Bytes around a file fault that are mapped with it; empty if it is not shown.
         fault_around_bytes: Option<u64>,

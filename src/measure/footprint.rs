@@ -1,6 +1,6 @@
 //! What an arena uses in a process: smaps of its VMAs, not of the whole process.
 
-use crate::proc::lines::LineBuffer;
+use crate::proc::lines::{Line, LineBuffer};
 use crate::proc::smaps::{SmapsError, Usage, UsageSum};
 use crate::sys::file::{Process, open_proc, read_next};
 use crate::sys::{Errno, RemoteAddr};
@@ -17,8 +17,8 @@ pub enum FootprintError {
     Text(SmapsError),
 }
 
-/// A line of smaps is short; only a header with a path can be longer than this.
-const LINE_BYTES: usize = 8192;
+/// A path has up to 4,096 bytes, each of which may be printed as four.
+const LINE_BYTES: usize = 20 << 10;
 
 /// Sums the VMAs within `range`.
 ///
@@ -39,13 +39,32 @@ pub fn whole(process: Process) -> Result<Usage, FootprintError> {
 
 #[inline(never)]
 fn summed(process: Process, file: &str, mut sum: UsageSum) -> Result<Usage, FootprintError> {
-    let smaps = open_proc(process, file).map_err(FootprintError::Kernel)?;
+    let mut understood = Ok(());
+    let read = each_line(process, file, &mut |line| {
+        understood = sum.line(line.bytes);
+        understood.is_ok()
+    });
+    read.map_err(FootprintError::Kernel)?;
+    understood.map_err(FootprintError::Text)?;
+    sum.finish().map_err(FootprintError::Text)
+}
+
+/// Gives `take` the lines of a file of /proc, until it says that it has enough.
+///
+/// # Errors
+/// As open(2) and read(2).
+#[inline(never)]
+pub fn each_line(
+    process: Process,
+    file: &str,
+    take: &mut dyn FnMut(Line<'_>) -> bool,
+) -> Result<(), Errno> {
+    let file = open_proc(process, file)?;
     let mut lines = LineBuffer::<LINE_BYTES>::new();
-    loop {
-        let line = lines.read_line(|space| read_next(smaps.as_fd(), space));
-        match line.map_err(FootprintError::Kernel)? {
-            Some(line) => sum.line(line.bytes).map_err(FootprintError::Text)?,
-            None => return sum.finish().map_err(FootprintError::Text),
+    while let Some(line) = lines.read_line(|space| read_next(file.as_fd(), space))? {
+        if !take(line) {
+            break;
         }
     }
+    Ok(())
 }

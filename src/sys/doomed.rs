@@ -53,7 +53,10 @@ impl Doomed {
         let _held = signal::hold()?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let made = file::open_as(path, flags)?;
-        let stat = fstat(&made)?;
+        let stat = fstat(&made).inspect_err(|_| {
+            // Not armed, so nobody else will.
+            let _ = unlinkat(CWD, path, AtFlags::empty());
+        })?;
         for (kept, now) in IDENTITY.iter().zip([stat.st_dev, stat.st_ino]) {
             kept.store(now, Ordering::Relaxed);
         }

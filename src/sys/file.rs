@@ -2,11 +2,14 @@
 
 use super::arch::{nr, syscall6};
 use super::{Errno, check};
+use crate::proc::number::decimal;
 use crate::text::{Full, Text};
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::fs::{CWD, FileType, OFlags, RawDir, fstat, fstatfs, readlinkat_raw, stat};
+use rustix::fs::{
+    CWD, FileType, OFlags, RawDir, fstat, fstatfs, major, minor, readlinkat_raw, stat,
+};
 use rustix::io::{
     IoSliceMut, ReadWriteFlags, fcntl_getfd, pread, preadv2, read, retry_on_intr, write,
 };
@@ -128,6 +131,28 @@ pub fn identity(path: &CStr) -> Result<Identity, Errno> {
     ])
 }
 
+/// include/uapi/linux/magic.h
+pub const TMPFS_MAGIC: u64 = 0x0102_1994;
+/// The same of hugetlbfs.
+pub const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
+
+/// The magic number of the file system that a file is on. fstatfs(2).
+///
+/// # Errors
+/// As fstatfs(2).
+pub fn file_system(file: BorrowedFd<'_>) -> Result<u64, Errno> {
+    Ok(fstatfs(file)?.f_type.cast_unsigned())
+}
+
+/// Major and minor number of the device that a file is on, as mountinfo has them. fstat(2).
+///
+/// # Errors
+/// As fstat(2).
+pub fn device(file: BorrowedFd<'_>) -> Result<(u64, u64), Errno> {
+    let device = fstat(file)?.st_dev;
+    Ok((major(device).into(), minor(device).into()))
+}
+
 /// Bytes of memory that reading all of a file through a mapping takes for good: those that a
 /// sparse file of tmpfs has no pages for yet (mm/shmem.c, `shmem_fault`). 0 elsewhere, where
 /// pages of a file can be dropped again. fstatfs(2), fstat(2).
@@ -135,9 +160,7 @@ pub fn identity(path: &CStr) -> Result<Identity, Errno> {
 /// # Errors
 /// As fstatfs(2) and fstat(2).
 pub fn unpaid_bytes(file: BorrowedFd<'_>) -> Result<u64, Errno> {
-    /// include/uapi/linux/magic.h
-    const TMPFS_MAGIC: u64 = 0x0102_1994;
-    if fstatfs(file)?.f_type.cast_unsigned() != TMPFS_MAGIC {
+    if file_system(file)? != TMPFS_MAGIC {
         return Ok(0);
     }
     let stat = fstat(file)?;
@@ -244,6 +267,16 @@ pub fn read_link<'b>(path: &CStr, buffer: &'b mut [u8]) -> Result<&'b [u8], Errn
 pub fn read_whole<'b>(path: &CStr, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
     let file = open(path)?;
     read_to_end(file.as_fd(), buffer)
+}
+
+/// A file of the kernel's that is one decimal number.
+///
+/// # Errors
+/// As open(2) and read(2); `EINVAL` if it is something else.
+pub fn read_number(path: &CStr) -> Result<u64, Errno> {
+    let mut buffer = [0; 32];
+    let text = read_whole(path, &mut buffer)?;
+    decimal(text.trim_ascii()).ok_or(Errno::INVAL)
 }
 
 /// Writes `bytes` to a file of the kernel's, in one call.

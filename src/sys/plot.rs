@@ -279,8 +279,8 @@ pub fn secret_file() -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(opened as i32) })
 }
 
-/// Moves the end of the heap; 0 asks where it is. The kernel's brk, which gives where the
-/// end is now (brk(2), "C library/kernel differences").
+/// Moves the program break; 0 asks where it is. The kernel's brk, which gives where it is
+/// now, whether it moved or not (brk(2), "C library/kernel differences").
 ///
 /// # Safety
 /// Nobody uses what is cut off.
@@ -289,7 +289,8 @@ unsafe fn brk(end: usize) -> usize {
     unsafe { syscall6(nr::BRK, end, 0, 0, 0, 0, 0) }.cast_unsigned()
 }
 
-/// The heap, made longer by some pages: this program has no other use for it.
+/// The heap, made longer by some pages. Nothing else moves the program break; of several, the
+/// last that was made must be dropped first.
 #[derive(Debug)]
 pub struct Heap {
     /// Its pages.
@@ -298,16 +299,17 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// Adds `len` bytes of pages to the heap.
+    /// Adds `len` bytes to the heap, from the next page boundary on.
     ///
     /// # Errors
-    /// `ENOMEM`.
+    /// `ENOMEM` (RLIMIT_DATA, a mapping in the way, or overcommit refuses); `EPERM` (seccomp).
     pub fn grow(len: usize, page_bytes: usize) -> Result<Self, Errno> {
-        // SAFETY: only asks.
-        let end = unsafe { brk(0) };
+        // SAFETY: only asks. The call itself never fails; a filter makes it.
+        let end = check(unsafe { brk(0) }.cast_signed())?;
         let base = end.next_multiple_of(page_bytes);
+        let wanted = base.checked_add(len).ok_or(Errno::NOMEM)?;
         // SAFETY: it grows.
-        if unsafe { brk(base + len) } != base + len {
+        if unsafe { brk(wanted) } != wanted {
             return Err(Errno::NOMEM);
         }
         let plot = core::mem::ManuallyDrop::new(Plot { base, len });
@@ -317,7 +319,7 @@ impl Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        // SAFETY: OWNED; nobody else uses the heap.
+        // SAFETY: OWNED; what lies above was made later and is gone.
         unsafe { brk(self.end) };
     }
 }

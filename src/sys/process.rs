@@ -313,6 +313,18 @@ pub fn proc_is_ours() -> bool {
     link.is_ok_and(|link| own.map(str::as_bytes) == Ok(link))
 }
 
+/// Whether this process, or who started it, has switched transparent huge pages off: 0 not,
+/// 1 all of them, 3 those that are not advised about (PR_THP_DISABLE_EXCEPT_ADVISED, since
+/// Linux 6.18). prctl(2), PR_GET_THP_DISABLE.
+///
+/// # Errors
+/// `EPERM` (seccomp).
+pub fn huge_pages_off() -> Result<usize, Errno> {
+    const PR_GET_THP_DISABLE: usize = 42;
+    // SAFETY: SYSCALL; only numbers.
+    check(unsafe { syscall6(nr::PRCTL, PR_GET_THP_DISABLE, 0, 0, 0, 0, 0) })
+}
+
 /// Ends this process at once. _exit(2).
 pub fn exit(status: i32) -> ! {
     loop {

@@ -5,19 +5,17 @@
 //! piece of advice is safe here, also those that discard data.
 
 use super::arch::{nr, syscall6};
-use super::stack::{self, FRAMES};
-use super::{Errno, check};
+use super::plot::Heap;
+use super::{Errno, check, stack};
 use core::ops::Range;
 use core::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
 use rustix::fd::BorrowedFd;
 use rustix::mm::{Advice, MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-pub use super::stack::can_grow;
+pub use super::stack::{STACK_MIB_MAX, can_grow};
 
-/// The most that [`Promise::stack`] takes, in MiB: half of the usual RLIMIT_STACK.
-pub const STACK_MIB_MAX: usize = FRAMES.len();
-
-/// A range of memory; given back when dropped.
+/// A range of memory; given back when dropped. A stack is not: it stays grown, and some advice
+/// about it cannot be taken back (MADV_HUGEPAGE), so each is for a process of its own.
 #[derive(Debug)]
 pub struct Promise {
     range: Range<usize>,
@@ -26,15 +24,15 @@ pub struct Promise {
 }
 
 /// What it was promised as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Source {
     /// mmap(2), private and anonymous.
     Anonymous,
     /// mmap(2) of a file, private, for reading.
     File,
-    /// brk(2); where the break was.
-    Break(usize),
-    /// A frame of so many MiB. The range is empty until something tells where it is.
+    /// brk(2), undone when this is dropped.
+    Break(#[expect(dead_code, reason = "kept to be dropped")] Heap),
+    /// A frame of so many MiB, or none. The range is empty until something tells where it is.
     Stack(usize),
 }
 
@@ -63,24 +61,28 @@ impl Promise {
     /// `len` bytes of the program break, from the next page boundary on. brk(2).
     ///
     /// # Errors
-    /// `ENOMEM` (RLIMIT_DATA, a mapping in the way, or overcommit refuses); `EPERM` (seccomp).
+    /// As [`Heap::grow`].
     pub fn program_break(len: usize, page_bytes: usize) -> Result<Self, Errno> {
-        // The call itself never fails; a filter makes it.
-        let before = check(set_break(0).cast_signed())?;
-        let start = before.next_multiple_of(page_bytes);
-        let end = start.checked_add(len).ok_or(Errno::NOMEM)?;
-        // The kernel answers with where the break is, whether it moved or not.
-        match set_break(end) == end {
-            true => Ok(Self::at(start, len, Source::Break(before), page_bytes)),
-            false => Err(Errno::NOMEM),
-        }
+        let heap = Heap::grow(len, page_bytes)?;
+        let start = heap.plot.range().start.0 as usize;
+        Ok(Self::at(start, len, Source::Break(heap), page_bytes))
     }
 
-    /// A frame of `mib` MiB on the stack, 1 to [`STACK_MIB_MAX`].
+    /// A frame of `mib` MiB on the stack, at most [`STACK_MIB_MAX`]; 0 is none, only what is
+    /// around it.
     #[must_use]
     pub fn stack(mib: usize, page_bytes: usize) -> Self {
-        let mib = mib.clamp(1, STACK_MIB_MAX);
-        Self::at(0, 0, Source::Stack(mib), page_bytes)
+        Self::at(0, 0, Source::Stack(mib.min(STACK_MIB_MAX)), page_bytes)
+    }
+
+    /// An anonymous page that is read as one of a file is.
+    ///
+    /// # Errors
+    /// As [`Promise::anonymous`].
+    pub fn like_file(page_bytes: usize) -> Result<Self, Errno> {
+        let mut page = Self::anonymous(page_bytes, page_bytes)?;
+        page.source = Source::File;
+        Ok(page)
     }
 
     fn at(start: usize, len: usize, source: Source, page_bytes: usize) -> Self {
@@ -99,7 +101,8 @@ impl Promise {
 
     /// Touches one byte of each page that begins in `part`, counted in bytes from the start:
     /// a file is read, all else is written. A stack is always touched as a whole; what calls
-    /// that are over have used of it is given back first, so that every page is paid for.
+    /// that are over have used of it is given back before the first time, so that every page
+    /// is paid for.
     ///
     /// # Errors
     /// Of a stack: `EINVAL` or `EPERM` if that cannot be given back; nothing was touched.
@@ -109,14 +112,13 @@ impl Promise {
     #[inline(never)]
     pub fn touch(&mut self, part: Range<usize>) -> Result<(), Errno> {
         if let Source::Stack(mib) = self.source {
-            stack::discard_used(self.page_bytes)?;
-            let start = FRAMES[mib - 1](self.page_bytes);
+            let start = stack::touch_frame(mib, self.page_bytes, self.range.is_empty())?;
             self.range = start..start + (mib << 20);
             return Ok(());
         }
         assert!(part.start <= part.end && part.end <= self.range.len());
         let (at, len) = (self.range.start + part.start, part.len());
-        if self.source == Source::File {
+        if matches!(self.source, Source::File) {
             // SAFETY: OWNED, mapped for reading, and the assertion keeps it within. A page
             // beyond the end of a file that was cut is SIGBUS, which ends the program.
             unsafe { read_each(with_exposed_provenance(at), len, self.page_bytes) }
@@ -127,8 +129,8 @@ impl Promise {
         Ok(())
     }
 
-    /// Gives advice about all of it; about a stack, all that belongs to no frame, for which
-    /// it is grown first if it was not touched yet. madvise(2).
+    /// Gives advice about all of it; about a stack, the whole pages of its frame. If it was
+    /// not touched yet, it is grown for that, which is charged a fault. madvise(2).
     ///
     /// # Errors
     /// `EINVAL` (not for this kind of memory, or this kernel does not know it), `EFAULT`
@@ -140,8 +142,9 @@ impl Promise {
             if range.is_empty() {
                 range = stack::grow(mib << 20, self.page_bytes)?;
             }
-            // Below the frame lies nothing else.
+            // Below the frame lies nothing else; above it does.
             range.start &= !(self.page_bytes - 1);
+            range.end &= !(self.page_bytes - 1);
             range = stack::dead_part(range, self.page_bytes);
         }
         let (at, len) = (range.start, range.len());
@@ -157,24 +160,9 @@ impl Drop for Promise {
         match self.source {
             // SAFETY: OWNED; no reference into it exists.
             Source::Anonymous | Source::File => drop(unsafe { munmap(at, self.range.len()) }),
-            Source::Break(before) => {
-                set_break(before);
-            }
-            // Calls will use it again, and another frame would find it paid for. If it
-            // cannot be given back, it was none.
-            Source::Stack(_) if self.range.is_empty() => {}
-            Source::Stack(_) => drop(self.advise(Advice::LinuxDontNeed)),
+            Source::Break(_) | Source::Stack(_) => {}
         }
     }
-}
-
-/// Moves the program break and gives where it then is. The appliance has no other user of
-/// it. C form: the system call brk(2), not the function.
-fn set_break(end: usize) -> usize {
-    // SAFETY: SYSCALL; memory below the break where it first was is never given back, and
-    // nobody but a `Promise` uses what lies above.
-    let now = unsafe { syscall6(nr::BRK, end, 0, 0, 0, 0, 0) };
-    now.cast_unsigned()
 }
 
 /// Writes a byte to each page. The stores are volatile: nobody reads them, yet they must

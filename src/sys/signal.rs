@@ -174,6 +174,14 @@ pub fn on_bus_error(line: &'static str) -> Result<(), Errno> {
     set(SIGBUS, unreadable as *const () as usize)
 }
 
+/// From now on such a page ends the program by SIGBUS again.
+///
+/// # Errors
+/// As [`install`].
+pub fn end_on_bus_error() -> Result<(), Errno> {
+    set(SIGBUS, SIG_DFL)
+}
+
 /// What else people, limits and timers end a program with; so do real-time signals.
 const OTHERS: [usize; 12] = [
     SIGHUP, SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGALRM, SIGSTKFLT, SIGXCPU, SIGVTALRM, SIGPROF,

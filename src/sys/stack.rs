@@ -15,12 +15,50 @@ use core::ops::Range;
 const MIB: usize = 1 << 20;
 
 /// By MiB, from 1 on: a frame of that size, touched. Gives where it was.
-pub(super) const FRAMES: [fn(usize) -> usize; 4] = [
+const FRAMES: [fn(usize) -> usize; 4] = [
     frame::<MIB>,
     frame::<{ 2 * MIB }>,
     frame::<{ 3 * MIB }>,
     frame::<{ 4 * MIB }>,
 ];
+
+/// The most that [`touch_frame`] takes, in MiB: half of the usual RLIMIT_STACK.
+pub const STACK_MIB_MAX: usize = FRAMES.len();
+
+/// Touches a frame of `mib` MiB so far below the caller's that nothing else that the caller
+/// calls reaches it: what looks at memory before and after takes no page of the frame's. Gives
+/// where it was. 0 MiB is no frame: everything around it is paid for then, and the code of all
+/// frames, or its first page, is in memory.
+///
+/// With `clear`, what calls that are over have used there is given back first, so that every
+/// page is paid for.
+///
+/// # Errors
+/// `EINVAL` (locked memory), `EPERM` (seccomp): that cannot be given back; nothing was touched.
+#[inline(never)]
+pub(super) fn touch_frame(mib: usize, page_bytes: usize, clear: bool) -> Result<usize, Errno> {
+    let mut apart = MaybeUninit::<[u8; APART_BYTES]>::uninit();
+    let frame = mib.checked_sub(1).and_then(|index| FRAMES.get(index));
+    if frame.is_none() {
+        // SAFETY: all of it lies in `apart`.
+        unsafe { write_each(apart.as_mut_ptr().cast(), APART_BYTES, page_bytes) };
+    }
+    if clear {
+        discard_used(page_bytes)?;
+    }
+    if let Some(frame) = frame {
+        return Ok(frame(page_bytes));
+    }
+    for frame in FRAMES {
+        // SAFETY: code of this program, which both CPUs map to be read, too.
+        unsafe { (frame as *const u8).read_volatile() };
+    }
+    Ok(0)
+}
+
+/// What lies between a frame and its caller's: more than the appliance's calls take that look
+/// at memory.
+const APART_BYTES: usize = 128 << 10;
 
 /// A frame, touched. The compiler probes each page of so large a frame as it makes it (at
 /// function entry, from the top down), so the pages may be paid for before the loop begins.
@@ -41,20 +79,24 @@ fn dead_end(page_bytes: usize) -> usize {
     ((&raw const mark).addr() & !(page_bytes - 1)) - page_bytes
 }
 
-/// Grows the stack's mapping in one go, as far as a frame of `bytes` will reach, without
-/// touching more of it than its lowest page. Gives the part that belongs to no frame yet.
+/// Grows the stack's mapping in one go, as far as a frame of `bytes` will reach in
+/// [`touch_frame`], and leaves nothing there that is paid for: its lowest page is touched, and
+/// given back. Gives where that frame will be, to a page or two.
 ///
 /// # Errors
-/// `EFAULT`: the kernel does not let it grow that far.
+/// `EFAULT`: the kernel does not let it grow that far; as [`touch_frame`].
 #[inline(never)]
 pub(super) fn grow(bytes: usize, page_bytes: usize) -> Result<Range<usize>, Errno> {
     const RUSAGE_SELF: usize = 0;
-    let end = dead_end(page_bytes);
+    const MADV_DONTNEED: usize = 4;
+    let end = dead_end(page_bytes) - APART_BYTES;
     let start = end - bytes;
     // SAFETY: SYSCALL; the kernel writes one `struct rusage` (144 bytes) to `start`, below
     // every frame. No mapping is there but the stack's: the kernel keeps at least 128 MiB
     // free for it (MIN_GAP, mm/util.c).
     check(unsafe { syscall6(nr::GETRUSAGE, RUSAGE_SELF, start, 0, 0, 0, 0) })?;
+    // SAFETY: SYSCALL; a page below every frame.
+    check(unsafe { syscall6(nr::MADVISE, start, page_bytes, MADV_DONTNEED, 0, 0, 0) })?;
     Ok(start..end)
 }
 
@@ -89,7 +131,7 @@ pub(super) fn dead_part(range: Range<usize>, page_bytes: usize) -> Range<usize> 
 /// # Errors
 /// `EINVAL` (locked memory), `EPERM` (seccomp): a frame would find some of it paid for.
 #[inline(always)]
-pub(super) fn discard_used(page_bytes: usize) -> Result<(), Errno> {
+fn discard_used(page_bytes: usize) -> Result<(), Errno> {
     /// More than any call of the appliance needs, and less than the gap that the kernel
     /// keeps below a stack (stack_guard_gap, 256 pages).
     const BYTES: usize = 256 << 10;

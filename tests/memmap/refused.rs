@@ -99,6 +99,14 @@ fn files_that_cannot_be_mapped_are_named() {
         ),
         (&*folder.0, "not a regular file"),
         (Path::new("/dev/null"), "not a regular file"),
+        (
+            Path::new("/proc/self/mem"),
+            "a file without a size, of a kernel's file system; it cannot be mapped",
+        ),
+        (
+            Path::new("/proc/self/maps"),
+            "a file without a size, of a kernel's file system; it cannot be mapped",
+        ),
         (&*fifo, "not a regular file"),
     ];
     for (path, want) in cases {
@@ -167,14 +175,20 @@ fn a_stack_without_room_for_the_program_is_an_error() {
         (output.status.code(), stderr(&output))
     };
     for (kib, words, needed) in [
+        (100, "memmap --mode heap", 128),
+        (100, "env", 128),
         (1000, "probe", 1024),
         (1000, "bench --mb 1", 1024),
         (1000, "selftest", 1024),
         (250, "memmap --mode heap", 256),
         (250, "env", 256),
     ] {
+        let name = match words.starts_with("memmap") {
+            true => "memmap",
+            false => "cowitness",
+        };
         let want = format!(
-            "cowitness: error: the stack is too small: RLIMIT_STACK (ulimit -s) is {kib} KiB, \
+            "{name}: error: the stack is too small: RLIMIT_STACK (ulimit -s) is {kib} KiB, \
              {needed} KiB are needed; raise it\n"
         );
         assert_eq!(small(kib, words), (Some(1), want), "{words}");
@@ -214,4 +228,122 @@ fn a_closed_or_full_standard_output_is_an_error() {
         assert!(stderr(&output).contains("memmap: error: cannot write to standard output"));
         assert!(files(&folder.0).is_empty());
     }
+}
+
+/// Errors begin with the name of the command that they are about.
+#[test]
+fn errors_have_the_name_of_their_command() {
+    let small = "ulimit -s 1000; exec";
+    let heap = "memmap --mode heap --mb 1 -q";
+    for (words, want) in [
+        (
+            format!("{heap} then probe"),
+            "cowitness: error: the stack is too small",
+        ),
+        (
+            format!("env then {heap} --advise fast"),
+            "memmap: error: --advise 'fast'",
+        ),
+        (
+            format!("{heap} then memmap --mode mmap-file /no"),
+            "memmap: error: /no: ENOENT",
+        ),
+    ] {
+        let script = format!("{small} {BINARY} {words}");
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let said = stderr(&output);
+        assert!(said.starts_with(want), "{words}: {said}");
+    }
+}
+
+/// What helps is what can be done: a file that was given has no --mb.
+#[test]
+fn remedies_fit_the_mode() {
+    let folder = Folder::new();
+    let large = folder.0.join("large");
+    fs::File::create(&large).unwrap().set_len(1 << 30).unwrap();
+    let given = format!("--mode mmap-file {}", large.display());
+    for (setup, words, want) in [
+        (
+            "ulimit -v 20000",
+            &*given,
+            "see ulimit -v; take a smaller file\n",
+        ),
+        (
+            "ulimit -v 20000",
+            "--mode fault-walk",
+            "see ulimit -v; lower --mb\n",
+        ),
+        (
+            "ulimit -f 100",
+            "--mode fault-walk",
+            "(ulimit -f); lower --mb\n",
+        ),
+    ] {
+        let output = shell(setup, words, &folder.0);
+        assert_eq!(output.status.code(), Some(1), "{words}: {output:?}");
+        assert!(stderr(&output).ends_with(want), "{words}: {output:?}");
+    }
+}
+
+/// The kernel counts pages of hugetlbfs nowhere that is looked at here.
+#[test]
+fn a_file_of_hugetlbfs_is_refused() {
+    let folder = Folder::new();
+    let at = folder.0.display();
+    let script = format!(
+        "mount -t hugetlbfs none {at} && truncate -s 1G {at}/file && \
+         exec {BINARY} memmap --mode mmap-file {at}/file"
+    );
+    let Some(output) = in_namespace(&script) else {
+        return;
+    };
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let want =
+        format!("memmap: error: {at}/file: a file of hugetlbfs, whose pages are in no VmRSS");
+    assert!(stderr(&output).starts_with(&want), "{output:?}");
+}
+
+/// A program that may be run and not read: it rehearses without its file.
+#[test]
+fn a_program_that_may_not_be_read_measures_files() {
+    for (words, want) in [
+        ("--mode mmap-file /etc/passwd -q", "memmap: mode=mmap-file "),
+        ("--mode fault-walk --mb 1 -q", "memmap: mode=fault-walk "),
+        ("--mode stack --mb 1 -q", "memmap: mode=stack "),
+    ] {
+        let Some((mut command, home)) = common::command_as_nobody(&format!("memmap {words}"))
+        else {
+            return;
+        };
+        let closed = std::os::unix::fs::PermissionsExt::from_mode(0o711);
+        fs::set_permissions(home.0.join("cowitness"), closed).unwrap();
+        let folder = Folder::open_to_all();
+        let output = command.env("TMPDIR", &folder.0).output().unwrap();
+        assert!(stdout(&output).starts_with(want), "{output:?}");
+        assert!(output.stderr.is_empty(), "{output:?}");
+    }
+}
+
+/// Without room nothing is written first.
+#[test]
+fn room_is_looked_at_before_the_walk_file_is_written() {
+    let folder = Folder::new();
+    let little = folder.0.join("meminfo");
+    fs::write(&little, "MemAvailable: 2000 kB\n").unwrap();
+    let script = format!(
+        "mount --bind {} /proc/meminfo && \
+         TMPDIR=/nonexistent exec {BINARY} memmap --mode fault-walk --mb 64",
+        little.display()
+    );
+    let Some(output) = in_namespace(&script) else {
+        return;
+    };
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = stderr(&output);
+    assert!(
+        said.starts_with("memmap: error: not enough memory: "),
+        "{said}"
+    );
+    assert!(said.ends_with(" MiB are available; lower --mb\n"), "{said}");
 }

@@ -49,6 +49,7 @@ fn what_was_touched_is_resident_to_the_page() {
             "--mode heap --mb 16",
             (16 << 10) + page_bytes() as i64 / 1024,
         ),
+        ("--mode heap --mb 16 --brk", 16 << 10),
         ("--mode fault-walk --mb 4", 4 << 10),
     ] {
         assert_eq!(number(&row(words), "target_rss_kib"), Some(kib), "{words}");
@@ -62,13 +63,11 @@ fn advice_shows_what_it_changed() {
     let gone = row("--mode mmap-anon --mb 16 --advise dontneed");
     let growth = get(&gone, "rss_after_kib") - get(&gone, "rss_before_kib");
     let rest = get(&gone, "advised_rss_kib") - get(&gone, "rss_before_kib");
-    let slack = slack_kib() as i64 + 256;
+    let slack = slack_kib() as i64;
     assert!(growth + slack >= 16 << 10, "{gone:?}");
-    assert!(rest.abs() <= slack, "{gone:?}");
+    assert!(rest.abs() <= slack + OWN_KIB as i64, "{gone:?}");
     // Paid for a second time, as it was the first.
     assert_eq!(get(&gone, "again_minor_faults"), get(&gone, "minor_faults"));
-    let kept = row("--mode mmap-anon --mb 16 --advise free");
-    assert!(get(&kept, "again_minor_faults") < get(&kept, "minor_faults").max(1));
     let lines = lines("--mode mmap-anon --mb 16 --advise nohugepage");
     let last = lines.last().unwrap();
     assert!(
@@ -119,27 +118,6 @@ fn no_huge_page_is_free(huge_bytes: i64) -> bool {
     })
 }
 
-/// Once more costs a stack what it did before: no page of it stays.
-#[test]
-fn a_stack_that_was_given_back_is_paid_for_again() {
-    let row = row("--mode stack --advise dontneed");
-    if huge_by_default() {
-        eprintln!("skipped: huge pages by default, so the faults are fewer");
-        return;
-    }
-    let pages = (4 << 20) / page_bytes() as i64;
-    // What an unoptimised build calls between giving back and touching may begin a page below.
-    let least = if cfg!(debug_assertions) {
-        pages - 1
-    } else {
-        pages
-    };
-    for column in ["minor_faults", "again_minor_faults"] {
-        let faults = number(&row, column).unwrap();
-        assert!((least..=pages + 1).contains(&faults), "{row:?}");
-    }
-}
-
 /// Rows tell what the allocation was, so that only the same is put together.
 #[test]
 fn a_row_names_its_file_and_whether_it_is_the_break() {
@@ -187,6 +165,52 @@ fn huge_pages_that_are_hidden_are_unknown() {
     assert_eq!(whole_stream(&stdout(&output)).rows[0]["thp"], "");
 }
 
+/// What is freed stays until memory is short, and is not paid for again; a file takes no such
+/// advice.
+#[test]
+fn what_is_freed_is_not_paid_for_again() {
+    for mode in [
+        "stack",
+        "heap --mb 8",
+        "heap --mb 8 --brk",
+        "mmap-anon --mb 8",
+    ] {
+        let row = row(&format!("--mode {mode} --advise free"));
+        let get = |column: &str| number(&row, column).unwrap();
+        let kept = get("advised_rss_kib") - get("rss_after_kib");
+        let slack = slack_kib() as i64;
+        assert!((-slack..=slack + OWN_KIB as i64).contains(&kept), "{row:?}");
+        // Where the CPU does not mark a page as written by itself, writing is a fault.
+        if cfg!(target_arch = "x86_64") {
+            assert_eq!(get("again_minor_faults"), 0, "{row:?}");
+        }
+    }
+    for mode in ["fault-walk --mb 1", &format!("mmap-file {BINARY}")] {
+        let output = memmap(&format!("--mode {mode} --advise free"));
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let want = "memmap: error: cannot advise free: EINVAL: this kernel, or this kind";
+        assert!(stderr(&output).contains(want), "{output:?}");
+    }
+}
+
+/// What failed is said, also if the row that says it cannot be written.
+#[test]
+fn a_full_standard_output_hides_no_other_error() {
+    let folder = Folder::new();
+    let words = "--mode fault-walk --mb 1 --advise free --csv";
+    let output = shell("exec >/dev/full", words, &folder.0);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = stderr(&output);
+    assert!(
+        said.contains("memmap: error: cannot advise free: EINVAL"),
+        "{said}"
+    );
+    assert!(
+        said.contains("cannot write to standard output: ENOSPC"),
+        "{said}"
+    );
+}
+
 #[test]
 fn advice_that_is_not_taken_is_an_error_and_a_row() {
     let folder = Folder::new();
@@ -217,11 +241,8 @@ fn a_report_shows_what_is_promised_and_what_is_paid() {
     assert_eq!(grown("vsz="), 32 << 10);
     // Pages of the program's own file stop being private when another test runs it, too.
     let file = fs::metadata(BINARY).unwrap().len() / 1024;
-    for (name, less) in [("rss=", 0), ("pss=", file), ("uss=", file)] {
-        assert!(
-            grown(name) + slack_kib() + 32 + less >= 32 << 10,
-            "{name} {lines:?}"
-        );
+    for (name, less) in [("rss=", slack_kib()), ("pss=", file), ("uss=", file)] {
+        assert!(grown(name) + less >= 32 << 10, "{name} {lines:?}");
     }
     let policy = lines.last().unwrap();
     let file = fs::read_to_string("/proc/sys/vm/overcommit_memory").unwrap();
@@ -230,63 +251,6 @@ fn a_report_shows_what_is_promised_and_what_is_paid() {
         "{policy}"
     );
     assert!(after(policy, "commit_limit=") > 0 && after(policy, "committed_after=") > 0);
-}
-
-/// A frame on a stack that was used before is paid for again.
-#[test]
-fn a_second_stack_costs_what_the_first_did() {
-    let one = "memmap --mode stack --csv -q";
-    let text = stdout(&run(&format!("{one} then {one} then {one}")));
-    let counts: Vec<u64> = text
-        .split("#cowitness 1\n")
-        .skip(1)
-        .map(|stream| {
-            whole_stream(&format!("#cowitness 1\n{stream}"))
-                .rows
-                .remove(0)
-        })
-        .map(|row| number(&row, "minor_faults").unwrap().unsigned_abs())
-        .collect();
-    let pages = (4 << 20) / page_bytes();
-    assert_eq!(counts.len(), 3);
-    for count in counts {
-        if huge_by_default() {
-            eprintln!("skipped: a stack that has room may have huge pages");
-            assert!(count > 0);
-        } else {
-            assert!((pages..=pages + 1).contains(&count), "{count}");
-        }
-    }
-}
-
-/// Huge pages that a parent has taken away are not in force.
-#[test]
-fn huge_pages_switched_off_by_prctl_are_named() {
-    const OFF: &str = "import ctypes, os, sys\n\
-        ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)\n\
-        os.execv(sys.argv[1], sys.argv[1:])";
-    let output = Command::new("python3")
-        .args([
-            "-c",
-            OFF,
-            BINARY,
-            "memmap",
-            "--mode",
-            "mmap-anon",
-            "--mb",
-            "4",
-            "--csv",
-        ])
-        .output()
-        .unwrap();
-    let rows = whole_stream(&stdout(&output)).rows;
-    if !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
-        eprintln!("skipped: no huge pages here");
-        return;
-    }
-    assert_eq!(rows[0]["thp"], "off-by-prctl");
-    assert_eq!(rows[0]["anon_huge_kib"], "0");
-    assert!(stderr(&output).contains("memmap: in force: thp=off-by-prctl"));
 }
 
 /// One row each, with `then` between commands, and a mode of each kind.

@@ -261,6 +261,95 @@ fn a_file_that_is_there_is_left_alone() {
     assert_eq!(fs::read_to_string(&left[0]).unwrap(), "mine\n");
 }
 
+/// Denies the system call of that number with EPERM: seccomp(2).
+const DENY: &str = "import ctypes, os, struct, sys\n\
+    libc = ctypes.CDLL(None)\n\
+    steps = [(32, 0, 0, 0), (21, 0, 1, int(sys.argv[1])), (6, 0, 0, 0x50001), (6, 0, 0, 0x7fff0000)]\n\
+    code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *step) for step in steps))\n\
+    program = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', 4, ctypes.addressof(code)))\n\
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0): sys.exit(9)\n\
+    os.execv(sys.argv[2], sys.argv[2:])";
+
+/// Who made it removes it, also if it cannot be looked at.
+#[test]
+fn a_walk_file_whose_identity_is_denied_is_removed() {
+    let folder = Folder::new();
+    let fstat = if cfg!(target_arch = "x86_64") {
+        "5"
+    } else {
+        "80"
+    };
+    let output = Command::new("python3")
+        .args(["-c", DENY, fstat, BINARY])
+        .args("memmap --mode fault-walk --mb 1".split(' '))
+        .env("TMPDIR", &folder.0)
+        .output()
+        .unwrap();
+    if output.status.code() == Some(9) {
+        eprintln!("skipped: no seccomp here");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(stderr(&output).ends_with(".bin: EPERM\n"), "{output:?}");
+    assert!(files(&folder.0).is_empty());
+}
+
+/// Runs what it is given with a pipe that keeps writes apart (O_DIRECT), and says how many
+/// lines and how many writes there were.
+const WRITES: &str = "import os, subprocess, sys\n\
+    here, there = os.pipe2(os.O_DIRECT)\n\
+    child = subprocess.Popen(sys.argv[1:], stdout=there)\n\
+    os.close(there)\n\
+    writes = list(iter(lambda: os.read(here, 65536), b''))\n\
+    print(child.wait(), b''.join(writes).count(b'\\n'), len(writes))";
+
+/// A line is one write(2), so that a signal or another writer cuts none.
+#[test]
+fn each_line_is_one_write() {
+    for words in ["fault-walk --mb 1 --report", "stack --advise free"] {
+        let output = Command::new("python3")
+            .args(["-c", WRITES, BINARY, "memmap", "--mode"])
+            .args(words.split(' '))
+            .output()
+            .unwrap();
+        let text = stdout(&output);
+        let counts: Vec<u32> = text
+            .split_ascii_whitespace()
+            .map(|count| count.parse().unwrap())
+            .collect();
+        assert!(
+            counts[1] > 5 && counts == [0, counts[1], counts[1]],
+            "{text}"
+        );
+    }
+}
+
+/// A signal is not blamed on a file where there is none.
+#[test]
+fn a_bus_error_without_a_file_is_no_page_of_one() {
+    for _ in 0..20 {
+        let mut running = Running::of(Command::new(BINARY).args([
+            "memmap",
+            "--mode",
+            "mmap-anon",
+            "--mb",
+            "1024",
+            "-q",
+        ]));
+        let maps = format!("/proc/{}/maps", running.0.id());
+        let whole = |text: &str| text.lines().any(|line| span(line) >= 1 << 30);
+        while fs::read_to_string(&maps).is_ok_and(|text| !text.is_empty() && !whole(&text)) {}
+        running.signal("-BUS");
+        let (code, signal, said) = running.end();
+        if code != Some(0) {
+            assert_eq!((code, signal), (None, Some(7)), "{said}");
+            assert_eq!(said, "");
+            return;
+        }
+    }
+    eprintln!("skipped: it was always faster");
+}
+
 /// A page that cannot be read is an error like any other, and the file is gone.
 #[test]
 fn a_file_that_is_cut_meanwhile_is_an_error() {

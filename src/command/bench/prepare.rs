@@ -8,6 +8,7 @@ use crate::fixture::{Arena, Exclusive, Layout, kept_bytes};
 use crate::measure::case::Bench;
 use crate::measure::evidence::Memory;
 use crate::measure::plan::{LIST_MAX, List, Plan};
+use crate::sys::file::read_number;
 use crate::sys::process::proc_is_ours;
 use crate::sys::segments::Backing;
 use crate::sys::{Clock, Region, Shape, cpu};
@@ -211,7 +212,7 @@ fn backing(pages: Pages) -> Result<Backing, Error> {
     const HUGE_BYTES: &CStr = c"/sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
     match pages {
         Pages::Small => Ok(Backing::Small),
-        Pages::Thp => match room::read_number(HUGE_BYTES) {
+        Pages::Thp => match read_number(HUGE_BYTES) {
             Ok(bytes) => Ok(Backing::Huge(bytes as usize)),
             Err(errno) => Err(Error::Kernel(
                 "read the size of huge pages (hpage_pmd_size)",
@@ -229,7 +230,7 @@ impl Room {
         let available_bytes = room::available_bytes()?;
         Ok(Self {
             available_bytes,
-            map_count_max: room::read_number(c"/proc/sys/vm/max_map_count").ok(),
+            map_count_max: read_number(c"/proc/sys/vm/max_map_count").ok(),
         })
     }
 }

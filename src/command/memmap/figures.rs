@@ -2,18 +2,14 @@
 
 use super::problem::Problem;
 use crate::error::Error;
-use crate::measure::footprint;
-use crate::proc::lines::{LineBuffer, complete};
+use crate::measure::footprint::{self, each_line};
+use crate::proc::lines::Line;
 use crate::proc::maps::MapsLine;
-use crate::proc::smaps::{Usage, UsageSum};
+use crate::proc::smaps::Usage;
 use crate::proc::status::kib_field;
-use crate::sys::file::{Process, open_proc, read_next, read_proc, read_whole};
+use crate::sys::file::{Process, read_proc, read_whole};
 use crate::sys::{Errno, RemoteAddr};
 use core::ops::Range;
-use rustix::fd::AsFd;
-
-/// A line of maps: a path has up to 4,096 bytes, each of which may be printed as four.
-const LINE_BYTES: usize = 20 << 10;
 
 /// Of the whole process, and what the machine has promised.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +53,8 @@ impl Figures {
 impl Report {
     #[inline(never)]
     fn now(status: &[u8]) -> Self {
-        let rollup = rollup();
+        // `None` before Linux 4.14, which has no such file.
+        let rollup = footprint::whole(Process::Myself).ok();
         let mut buffer = [0; 8192];
         let meminfo = read_whole(c"/proc/meminfo", &mut buffer).unwrap_or_default();
         Self {
@@ -69,17 +66,6 @@ impl Report {
             commit_limit_kib: kib_field(meminfo, b"CommitLimit"),
         }
     }
-}
-
-/// All of this process; `None` before Linux 4.14, which has no such file.
-fn rollup() -> Option<Usage> {
-    let mut buffer = [0; 4096];
-    let text = read_proc(Process::Myself, "smaps_rollup", &mut buffer).ok()?;
-    let mut sum = UsageSum::whole();
-    for line in complete(text) {
-        sum.line(line).ok()?;
-    }
-    sum.finish().ok()
 }
 
 /// The VMAs that overlap the target.
@@ -96,30 +82,33 @@ impl Vmas {
         target: &Range<usize>,
         take: &mut dyn FnMut(&[u8]) -> Result<(), Problem<'p>>,
     ) -> Result<Self, Problem<'p>> {
-        let read = Error::kernel("read /proc/self/maps");
-        let maps = open_proc(Process::Myself, "maps").map_err(&read)?;
-        let mut lines = LineBuffer::<LINE_BYTES>::new();
         let mut found = Self::default();
-        loop {
-            let line = lines.read_line(|space| read_next(maps.as_fd(), space));
-            let Some(line) = line.map_err(&read)? else {
-                return Ok(found);
-            };
-            if line.truncated {
-                return Err(NOT_MAPS.into());
-            }
-            let vma = MapsLine::parse(line.bytes).ok_or(NOT_MAPS)?;
-            if vma.overlaps(target.start as u64, target.end as u64) {
-                let start = if found.count == 0 {
-                    vma.start
-                } else {
-                    found.range.start
-                };
-                found.range = start..vma.end;
-                found.count += 1;
-                take(line.bytes)?;
-            }
+        let mut ended = Ok(());
+        let read = each_line(Process::Myself, "maps", &mut |line| {
+            ended = found.add(target, line, take);
+            ended.is_ok()
+        });
+        read.map_err(Error::kernel("read /proc/self/maps"))?;
+        ended.map(|()| found)
+    }
+
+    fn add<'p>(
+        &mut self,
+        target: &Range<usize>,
+        line: Line<'_>,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), Problem<'p>>,
+    ) -> Result<(), Problem<'p>> {
+        let vma = MapsLine::parse(line.bytes).filter(|_| !line.truncated);
+        let vma = vma.ok_or(NOT_MAPS)?;
+        if !vma.overlaps(target.start as u64, target.end as u64) {
+            return Ok(());
         }
+        if self.count == 0 {
+            self.range.start = vma.start;
+        }
+        self.range.end = vma.end;
+        self.count += 1;
+        take(line.bytes)
     }
 
     /// What they hold, by smaps; `None` if that cannot be read.

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::sys::Errno;
 use crate::sys::file::read_whole;
 use crate::sys::stdio::{Output, stdout};
-use crate::text::{Full, Text};
+use crate::text::{Full, TEXT_MAX, Text};
 use heapless::Vec;
 
 type Done<'p> = Result<(), Problem<'p>>;
@@ -25,11 +25,8 @@ pub(super) fn head(subject: &Subject<'_>) -> Done<'static> {
     if subject.mode != Mode::FaultWalk {
         return Ok(());
     }
-    let out = stdout();
-    let written = out
-        .write_all(b"memmap: walk file=")
-        .and_then(|()| put(out, subject.path.bytes()))
-        .and_then(|()| out.write_all(b" steps=8\n"));
+    let parts = [b"memmap: walk file=", subject.path.bytes(), b" steps=8"];
+    let written = write_line(stdout(), &parts, Shown::Printable);
     written.map_err(|errno| Error::Output(errno).into())
 }
 
@@ -69,30 +66,19 @@ fn steps(subject: &Subject<'_>, measured: &Measured) -> Done<'static> {
     Ok(())
 }
 
-/// A line of maps as the kernel prints it, marked, in one write(2) if its path is no longer
-/// than 4,096 bytes as printed; else in several.
+/// A line of maps as the kernel prints it, marked.
 #[inline(never)]
 fn excerpt<'p>(subject: &Subject<'_>, vma: &[u8]) -> Done<'p> {
-    let parts: [&[u8]; 5] = [
+    let parts = [
         b"memmap:   ",
         vma,
         b"   <-- target (mode=",
         subject.mode.name().as_bytes(),
-        b")\n",
+        b")",
     ];
-    let mut line = Vec::<u8, EXCERPT_BYTES>::new();
-    let fits = parts
-        .iter()
-        .all(|part| line.extend_from_slice(part).is_ok());
-    let written = match fits {
-        true => stdout().write_all(&line),
-        false => parts.iter().try_for_each(|part| stdout().write_all(part)),
-    };
+    let written = write_line(stdout(), &parts, Shown::AsIs);
     written.map_err(|errno| Error::Output(errno).into())
 }
-
-/// What is around a path has less than 200 bytes.
-const EXCERPT_BYTES: usize = 4096 + 200;
 
 /// What advice was given, and what came of it: of touching if it was given before, else of
 /// the advice itself and of touching again.
@@ -189,16 +175,33 @@ fn send(line: &mut Text) -> Done<'static> {
     written.map_err(|errno| Error::Output(errno).into())
 }
 
-/// Writes what a person chose; a control character becomes `?`, so that it
-/// stays one line and leaves a terminal alone.
-pub(super) fn put(out: Output, bytes: &[u8]) -> Result<(), Errno> {
-    for part in bytes.chunk_by(|a, b| a.is_ascii_control() == b.is_ascii_control()) {
-        match part {
-            [control, ..] if control.is_ascii_control() => {
-                part.iter().try_for_each(|_| out.write_all(b"?"))?;
-            }
-            _ => out.write_all(part)?,
-        }
+/// How the bytes of a line are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    AsIs,
+    /// A control character as `?`, so that what a person chose stays one line and leaves a
+    /// terminal alone.
+    Printable,
+}
+
+/// A path has less than 4,096 bytes, what is around it less than a text.
+const LINE_BYTES: usize = 4096 + TEXT_MAX;
+
+/// Writes a line of these parts in one write(2); in several only if a line of maps, which may
+/// print a byte as four, is longer than a path can be.
+#[inline(never)]
+pub(super) fn write_line(out: Output, parts: &[&[u8]], shown: Shown) -> Result<(), Errno> {
+    let mut line = Vec::<u8, LINE_BYTES>::new();
+    let mut all = parts.iter();
+    if !all.all(|part| line.extend_from_slice(part).is_ok()) || line.is_full() {
+        parts.iter().try_for_each(|part| out.write_all(part))?;
+        return out.write_all(b"\n");
     }
-    Ok(())
+    if shown == Shown::Printable {
+        let controls = line.iter_mut().filter(|byte| byte.is_ascii_control());
+        controls.for_each(|byte| *byte = b'?');
+    }
+    // There is room, as was just seen.
+    let _ = line.push(b'\n');
+    out.write_all(&line)
 }

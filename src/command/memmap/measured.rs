@@ -2,13 +2,12 @@
 
 use super::figures::{Figures, Vmas};
 use super::problem::Problem;
-use super::subject::{STEPS, Subject};
-use crate::cli::memmap::Options;
+use super::subject::{Run, STEPS, Subject};
+use crate::cli::memmap::{Advised, Mode, Options};
 use crate::error::Error;
 use crate::proc::smaps::Usage;
 use crate::sys::process::{Faults, own_faults};
 use crate::sys::promise::Promise;
-use core::ops::Range;
 
 /// What was found.
 pub(super) struct Measured {
@@ -37,105 +36,110 @@ pub(super) struct Again {
 impl Measured {
     /// All faults of touching.
     pub(super) fn faults(&self) -> Faults {
-        self.steps
-            .iter()
-            .fold(Faults::default(), |sum, step| Faults {
-                minor: sum.minor + step.minor,
-                major: sum.major + step.major,
-            })
+        sum(&self.steps)
     }
 }
 
 const NOT_COUNTED: Error =
     Error::Invalid("getrusage(2) is denied here (seccomp): faults cannot be counted");
 
-/// Allocates, touches, looks.
+/// Allocates, touches, looks. All calls of `window` are from here, so that the frame of a
+/// stack, which lies below this one's, is in the same place each time.
 pub(super) fn measure<'p>(
     subject: &Subject<'p>,
     options: &Options,
 ) -> Result<Measured, Problem<'p>> {
-    rehearse(subject)?;
+    let (mut small, mut promise) = (None, None);
+    window(subject, options, Run::Rehearsal, &mut small)?;
+    drop(small);
     let before = Figures::now(options.report)?;
-    let (promise, steps) = touched(subject, options)?;
+    let steps = window(subject, options, Run::Real, &mut promise)?;
     let after = Figures::now(options.report)?;
+    let mut promise = promise.ok_or(NOT_COUNTED)?;
     let vmas = Vmas::each(&promise.range(), &mut |_| Ok(()))?;
-    let mut measured = Measured {
-        usage: vmas.usage(),
-        promise,
+    let usage = vmas.usage();
+    let mut again = advised_after(options, &mut promise)?;
+    let mut promise = Some(promise);
+    if let Some(again) = &mut again {
+        again.faults = sum(&window(subject, options, Run::Real, &mut promise)?);
+    }
+    Ok(Measured {
+        promise: promise.ok_or(NOT_COUNTED)?,
         steps,
         before,
         after,
         vmas,
-        again: None,
-    };
-    measured.again = again(subject, options, &mut measured.promise)?;
-    Ok(measured)
+        usage,
+        again,
+    })
 }
 
-/// Runs once through what `touched` will run through.
-fn rehearse<'p>(subject: &Subject<'p>) -> Result<(), Problem<'p>> {
-    own_faults().ok_or(NOT_COUNTED)?;
-    let mut small = subject.rehearsal()?;
-    let all = small.range().len();
-    touch(&mut small, 0..all)
-}
-
-fn touch<'p>(promise: &mut Promise, part: Range<usize>) -> Result<(), Problem<'p>> {
-    let touched = promise.touch(part);
-    touched.map_err(|errno| Problem::Spoilt("give back the stack that calls have used", errno))
-}
-
-/// The window: from before the allocation to after the last touch. The frame of a stack
-/// that is touched lies below this one.
+/// The window: from before the allocation to after the last touch. What is there is only
+/// touched.
 #[inline(never)]
-fn touched<'p>(
+fn window<'p>(
     subject: &Subject<'p>,
     options: &Options,
-) -> Result<(Promise, [Faults; STEPS]), Problem<'p>> {
+    run: Run,
+    promise: &mut Option<Promise>,
+) -> Result<[Faults; STEPS], Problem<'p>> {
     let mut steps = [Faults::default(); STEPS];
     let mut last = own_faults().ok_or(NOT_COUNTED)?;
-    let mut promise = subject.promise()?;
-    if let Some(advised) = options.advised.filter(|advised| !advised.afterwards) {
-        let given = promise.advise(advised.advice);
-        given.map_err(|errno| Problem::Advice(advised.name, errno))?;
+    if promise.is_none() {
+        let made = promise.insert(subject.promise(run)?);
+        if let Some(advised) = options.advised.filter(|advised| !advised.afterwards) {
+            // A page that stands in for one of a file may be refused what that takes.
+            advise(made, advised).or_else(|problem| match run {
+                Run::Rehearsal => Ok(()),
+                Run::Real => Err(problem),
+            })?;
+        }
+        if subject.mode == Mode::Stack {
+            // What growing it for the advice was charged is none of the frame's.
+            last = own_faults().ok_or(NOT_COUNTED)?;
+        }
     }
     for (index, step) in steps.iter_mut().enumerate() {
-        let part = subject.part(index);
-        if part.is_empty() {
+        let part = subject.part(index, run);
+        let Some(promise) = promise.as_mut().filter(|_| !part.is_empty()) else {
             continue;
-        }
-        touch(&mut promise, part)?;
+        };
+        let touched = promise.touch(part);
+        touched
+            .map_err(|errno| Problem::Spoilt("give back the stack that calls have used", errno))?;
         let now = own_faults().ok_or(NOT_COUNTED)?;
         *step = now.since(last);
         last = now;
     }
-    Ok((promise, steps))
+    Ok(steps)
 }
 
-/// Gives the advice that is about what is there, and touches all of it again.
-fn again<'p>(
-    subject: &Subject<'p>,
+fn advise<'p>(promise: &mut Promise, advised: Advised) -> Result<(), Problem<'p>> {
+    let given = promise.advise(advised.advice);
+    given.map_err(|errno| Problem::Advice(advised.name, errno))
+}
+
+/// Gives the advice that is about what is there, and looks what came of it.
+fn advised_after<'p>(
     options: &Options,
     promise: &mut Promise,
 ) -> Result<Option<Again>, Problem<'p>> {
     let Some(advised) = options.advised.filter(|advised| advised.afterwards) else {
         return Ok(None);
     };
-    let given = promise.advise(advised.advice);
-    given.map_err(|errno| Problem::Advice(advised.name, errno))?;
-    let rss_kib = Figures::now(false)?.rss_kib;
-    let usage = Vmas::each(&promise.range(), &mut |_| Ok(()))?.usage();
-    let before = own_faults().ok_or(NOT_COUNTED)?;
-    for index in 0..STEPS {
-        let part = subject.part(index);
-        if !part.is_empty() {
-            touch(promise, part)?;
-        }
-    }
-    let faults = own_faults().ok_or(NOT_COUNTED)?.since(before);
+    advise(promise, advised)?;
     Ok(Some(Again {
-        rss_kib,
-        usage,
-        faults,
+        rss_kib: Figures::now(false)?.rss_kib,
+        usage: Vmas::each(&promise.range(), &mut |_| Ok(()))?.usage(),
+        faults: Faults::default(),
     }))
+}
+
+fn sum(steps: &[Faults; STEPS]) -> Faults {
+    let mut sum = Faults::default();
+    for step in steps {
+        sum.minor += step.minor;
+        sum.major += step.major;
+    }
+    sum
 }

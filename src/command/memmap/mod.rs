@@ -1,9 +1,8 @@
 //! `memmap`: one kind of allocation, touched, then what the kernel says.
 //!
 //! What is measured is what lies between two readings of getrusage(2): the allocation, the
-//! advice, the touching; nothing is read, formatted or written there. Everything the
-//! readings need has run once before, so that no page of the program itself is paid for
-//! meanwhile.
+//! advice, the touching; nothing is read, formatted or written there. All of it has run once
+//! before, on something else, so that no page of the program itself is paid for meanwhile.
 
 mod figures;
 mod force;
@@ -14,6 +13,7 @@ mod problem;
 mod row;
 mod subject;
 
+use super::apart::alone;
 use crate::app::Start;
 use crate::cli::Effective;
 use crate::cli::memmap::{Mode, Options};
@@ -32,21 +32,28 @@ use subject::Subject;
 /// # Errors
 /// Anything that goes wrong was said, as [`Error::Said`].
 pub fn run(options: &Options, effective: &Effective, start: &Start<'_>) -> Result<(), Error> {
-    signal::speak_as("memmap");
-    let ended = run_named(options, effective, start);
-    signal::speak_as("cowitness");
-    ended
+    let mode = options.mode.ok_or(Error::Invalid("no --mode was given"))?;
+    let mut work = || run_mode(mode, options, effective, start);
+    match mode {
+        // A stack keeps its size, and advice about it, as long as its process lives.
+        Mode::Stack => alone(&mut work),
+        _ => work(),
+    }
 }
 
-fn run_named(options: &Options, effective: &Effective, start: &Start<'_>) -> Result<(), Error> {
-    let mode = options.mode.ok_or(Error::Invalid("no --mode was given"))?;
+fn run_mode(
+    mode: Mode,
+    options: &Options,
+    effective: &Effective,
+    start: &Start<'_>,
+) -> Result<(), Error> {
     let path = Path::of(mode, options, start.variable);
     let attempted = match &path {
         Ok(path) => attempt(mode, options, effective, start, path),
         Err(problem) => Err(*problem),
     };
     attempted.map_err(|problem| {
-        problem.say(stderr());
+        problem.say(mode, stderr());
         Error::Said
     })
 }
@@ -61,10 +68,14 @@ fn attempt<'p>(
     if !proc_is_ours() {
         return Err(Error::NO_PROC.into());
     }
-    signal::on_bus_error(UNREADABLE).map_err(Error::kernel("install signal handlers"))?;
     let subject = Subject::prepare(mode, options, path, start.auxv.page_bytes())?;
+    let install = Error::kernel("install signal handlers");
+    if subject.file().is_some() {
+        signal::on_bus_error(UNREADABLE).map_err(&install)?;
+    }
     let shown = show(&subject, options, effective, start);
-    both(shown, subject.finish())
+    signal::end_on_bus_error().map_err(&install)?;
+    both(mode, shown, subject.finish())
 }
 
 /// Of a page of a mapped file.
@@ -83,14 +94,14 @@ fn show<'p>(
         lines::head(subject)?;
     }
     let measured = measure(subject, options);
-    if options.csv {
-        row::write(subject, options, effective, &start.auxv, &force, &measured)?;
-    } else if let Ok(measured) = &measured {
-        lines::body(subject, options, measured)?;
-    }
+    let shown = match &measured {
+        _ if options.csv => row::write(subject, options, effective, &start.auxv, &force, &measured),
+        Ok(measured) => lines::body(subject, options, measured),
+        Err(_) => Ok(()),
+    };
     if !options.common.quiet {
         // A courtesy of standard error.
         let _ = force.say(stderr());
     }
-    measured.map(|_| ())
+    both(subject.mode, measured.map(|_| ()), shown)
 }

@@ -1,6 +1,7 @@
 //! What ends `memmap` early, in one line that begins with its name.
 
-use super::lines::put;
+use super::lines::{Shown, write_line};
+use crate::cli::memmap::Mode;
 use crate::emit::stream::StreamError;
 use crate::error::Error;
 use crate::sys::stdio::{Output, stderr};
@@ -30,49 +31,79 @@ pub(super) enum Problem<'p> {
     Other(Error),
 }
 
+/// What else to ask for.
+#[derive(Clone, Copy)]
+enum Hint {
+    None,
+    /// Fewer bytes.
+    Less,
+    /// Another place.
+    Elsewhere,
+    /// Either.
+    LessOrElsewhere,
+}
+
+impl Hint {
+    /// In words; a file that was given has the size that it has.
+    const fn of(self, mode: Mode) -> &'static str {
+        match (self, mode) {
+            (Self::None, _) => "",
+            (Self::Less, Mode::MmapFile) => "; take a smaller file",
+            (Self::Less, _) => "; lower --mb",
+            (_, Mode::MmapFile) => "; take another file",
+            (Self::Elsewhere, _) => "; set TMPDIR to another folder",
+            (Self::LessOrElsewhere, _) => "; lower --mb, or set TMPDIR to another folder",
+        }
+    }
+}
+
 /// What helps against an errno of a file.
-const REMEDIES: [(Errno, &str); 11] = [
+const REMEDIES: [(Errno, &str, Hint); 11] = [
     (
         Errno::ACCESS,
-        ": may not be opened or made by this user; choose another file, or set TMPDIR",
+        ": may not be opened or made by this user",
+        Hint::Elsewhere,
     ),
-    (
-        Errno::ROFS,
-        ": a read-only file system; set TMPDIR to another folder",
-    ),
+    (Errno::ROFS, ": a read-only file system", Hint::Elsewhere),
     (
         Errno::MFILE,
         ": too many open files; close some, or raise ulimit -n",
+        Hint::None,
     ),
-    (Errno::NFILE, ": the machine has too many open files"),
+    (
+        Errno::NFILE,
+        ": the machine has too many open files",
+        Hint::None,
+    ),
     (
         Errno::NOMEM,
-        ": the kernel does not map so much; see ulimit -v, or take a smaller file",
+        ": the kernel does not map so much; see ulimit -v",
+        Hint::Less,
     ),
-    (
-        Errno::NOSPC,
-        ": no room there; lower --mb, or set TMPDIR to another folder",
-    ),
-    (
-        Errno::DQUOT,
-        ": no room there; lower --mb, or set TMPDIR to another folder",
-    ),
+    (Errno::NOSPC, ": no room there", Hint::LessOrElsewhere),
+    (Errno::DQUOT, ": no room there", Hint::LessOrElsewhere),
     (
         Errno::FBIG,
-        ": larger than a file may be here (ulimit -f); lower --mb",
+        ": larger than a file may be here (ulimit -f)",
+        Hint::Less,
     ),
     (
         Errno::EXIST,
         ": left by a run that was killed, or somebody else's; remove it",
+        Hint::None,
     ),
-    (Errno::NOENT, ": there is no such file or folder"),
-    (Errno::NODEV, ": it cannot be mapped"),
+    (
+        Errno::NOENT,
+        ": there is no such file or folder",
+        Hint::None,
+    ),
+    (Errno::NODEV, ": it cannot be mapped", Hint::None),
 ];
 
 impl Problem<'_> {
     /// Writes the line. If it cannot be said, the exit status still tells.
     #[inline(never)]
-    pub(super) fn say(&self, out: Output) {
+    pub(super) fn say(&self, mode: Mode, out: Output) {
         let mut rest = Text::new();
         let file = match *self {
             Self::File(file, what) => {
@@ -81,8 +112,9 @@ impl Problem<'_> {
             }
             Self::Kernel(file, errno) => {
                 rest.add(": ").add(errno::name_or_unknown(errno));
-                let remedy = REMEDIES.iter().find(|(known, _)| *known == errno);
-                rest.add(remedy.map_or("", |(_, remedy)| remedy));
+                if let Some((_, remedy, hint)) = REMEDIES.iter().find(|one| one.0 == errno) {
+                    rest.add(remedy).add(hint.of(mode));
+                }
                 file
             }
             Self::Left(file, errno) => {
@@ -91,31 +123,30 @@ impl Problem<'_> {
                 file
             }
             _ => {
-                self.describe(&mut rest);
+                self.describe(mode, &mut rest);
                 b""
             }
         };
-        let rest = rest.add("\n").read().unwrap_or("\n").as_bytes();
-        let _ = out.write_all(b"memmap: error: ");
-        let _ = put(out, file);
-        let _ = out.write_all(rest);
+        let rest = rest.read().unwrap_or_default().as_bytes();
+        let _ = write_line(out, &[b"memmap: error: ", file, rest], Shown::Printable);
     }
 
-    fn describe(&self, line: &mut Text) {
+    fn describe(&self, mode: Mode, line: &mut Text) {
         match *self {
             Self::Advice(name, errno) => {
                 line.add("cannot advise ").add(name).add(": ");
                 line.add(errno::name_or_unknown(errno));
                 line.add(match errno {
                     Errno::PERM => ": denied here (seccomp)",
-                    Errno::NOMEM => ": no memory; lower --mb",
+                    Errno::NOMEM => ": no memory",
+                    Errno::FAULT => ": the stack cannot grow",
                     _ => ": this kernel, or this kind of memory, does not take it",
                 });
             }
             Self::NoMemory(needed, available) => {
                 line.add("not enough memory: ").number(needed);
                 line.add(" MiB are needed, ").number(available);
-                line.add(" MiB are available; lower --mb, or take a smaller file");
+                line.add(" MiB are available").add(Hint::Less.of(mode));
             }
             Self::Stack(mib, limit) => {
                 line.add("the stack cannot grow by ").number(mib as u64);
@@ -161,11 +192,12 @@ impl Problem<'_> {
 
 /// The first of two that went wrong; the other is said at once.
 pub(super) fn both<'p>(
+    mode: Mode,
     first: Result<(), Problem<'p>>,
     second: Result<(), Problem<'p>>,
 ) -> Result<(), Problem<'p>> {
     if let (Err(_), Err(problem)) = (&first, &second) {
-        problem.say(stderr());
+        problem.say(mode, stderr());
     }
     first.and(second)
 }

@@ -38,8 +38,9 @@ pub(super) fn write<'p>(
     let mut preamble = Preamble::begin(stdout())?;
     env::write(&mut preamble, &context)?;
     let mut rows = preamble.header::<MemmapRow<'_>>(1)?;
-    let file = given(subject);
+    let (file, thp) = (given(subject), force.thp());
     let mut row = row(subject, options, &kernel, force, &file);
+    row.thp = thp.read().unwrap_or_default();
     match measured {
         Ok(measured) => fill(&mut row, measured),
         Err(problem) => row.status = failed(problem),
@@ -98,7 +99,7 @@ fn row<'r>(
         rss_after_kib: None,
         anon_huge_kib: None,
         advised_rss_kib: None,
-        thp: force.thp(),
+        thp: "",
         fault_around_bytes: force.fault_around_bytes.ok(),
         write_bytes: force.write_bytes,
         status: Status::Ok,

@@ -7,10 +7,11 @@ use super::problem::{Problem, both};
 use crate::cli::memmap::{Mode, Options};
 use crate::error::Error;
 use crate::sys::doomed::Doomed;
-use crate::sys::file::{open_any, read_next, regular_bytes, unpaid_bytes};
+use crate::sys::file::{
+    HUGETLBFS_MAGIC, file_system, open_any, read_next, regular_bytes, unpaid_bytes,
+};
 use crate::sys::promise::{Promise, STACK_MIB_MAX, can_grow};
 use crate::sys::{Errno, Region};
-use core::ffi::CStr;
 use core::ops::Range;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{Resource, getrlimit};
@@ -19,8 +20,15 @@ use rustix::process::{Resource, getrlimit};
 pub(super) const STEPS: usize = 8;
 /// Bytes of one write(2) of the walk file.
 pub(super) const CHUNK_BYTES: usize = 64 << 10;
-/// Frames of the calls around the one that is touched.
-const STACK_MARGIN_BYTES: usize = 64 << 10;
+/// Frames of the calls around the one that is touched, and what is between.
+const STACK_MARGIN_BYTES: usize = 256 << 10;
+
+/// Whether it counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Run {
+    Rehearsal,
+    Real,
+}
 
 /// One allocation to be.
 pub(super) struct Subject<'p> {
@@ -58,9 +66,9 @@ impl<'p> Subject<'p> {
                 let file = open_any(path.as_c_str()).map_err(refused)?;
                 (file_bytes(&file, path)?, File::Given(file))
             }
-            Mode::FaultWalk => (asked, File::Made(written(path, asked)?)),
+            Mode::FaultWalk => (asked, File::None),
         };
-        let subject = Self {
+        let mut subject = Self {
             mode,
             bytes,
             page_bytes,
@@ -69,6 +77,9 @@ impl<'p> Subject<'p> {
             brk: options.brk,
         };
         subject.check_room()?;
+        if mode == Mode::FaultWalk {
+            subject.file = File::Made(written(path, asked)?);
+        }
         Ok(subject)
     }
 
@@ -84,12 +95,12 @@ impl<'p> Subject<'p> {
         // A page table of one page maps page_bytes / 8 pages.
         let tables = 8 * self.pages() as u64;
         let needed = match &self.file {
-            File::None => (self.bytes + STACK_MARGIN_BYTES) as u64 + tables,
+            // The walk file is to be in the page cache, too.
+            File::None | File::Made(_) => (self.bytes + STACK_MARGIN_BYTES) as u64 + tables,
             File::Given(file) => {
                 let unpaid = unpaid_bytes(file.as_fd());
                 unpaid.map_err(|errno| Problem::Kernel(self.path.bytes(), errno))? + tables
             }
-            File::Made(_) => tables,
         };
         let available = available_bytes()?;
         if needed > available {
@@ -129,30 +140,28 @@ impl<'p> Subject<'p> {
         }
     }
 
-    /// The allocation; nothing of it is touched.
-    pub(super) fn promise(&self) -> Result<Promise, Problem<'p>> {
-        self.promised(self.allocated_bytes())
-    }
-
-    /// The same as far as code is concerned, one page of it; a stack has its own code. Instead
-    /// of the file it is this program's, which is in memory anyway: of a cold file the first
-    /// fault, and what the kernel reads ahead with it, belong to the measurement.
-    pub(super) fn rehearsal(&self) -> Result<Promise, Problem<'p>> {
-        const OWN: &CStr = c"/proc/self/exe";
-        let refused = |errno| Problem::Kernel(OWN.to_bytes(), errno);
-        match self.mode {
-            Mode::Stack | Mode::MmapAnon => self.mapped(self.page_bytes),
-            Mode::Heap => self.promised(self.page_bytes),
-            Mode::MmapFile | Mode::FaultWalk => {
-                let own = open_any(OWN).map_err(refused)?;
-                Promise::file(own.as_fd(), self.page_bytes, self.page_bytes).map_err(refused)
-            }
+    /// The allocation; nothing of it is touched. To rehearse, the same as far as code is
+    /// concerned: one page, and of a stack no frame. It is no page of a file then: of a cold
+    /// one the first fault, and what the kernel reads ahead with it, belong to the measurement.
+    #[inline(never)]
+    pub(super) fn promise(&self, run: Run) -> Result<Promise, Problem<'p>> {
+        let bytes = match run {
+            Run::Real => self.allocated_bytes(),
+            Run::Rehearsal if self.mode == Mode::Stack || self.file().is_some() => 0,
+            Run::Rehearsal => self.page_bytes,
+        };
+        let promised = self.promised(bytes);
+        match self.file() {
+            // A mapping of no bytes of a file is refused.
+            Some(_) if run == Run::Rehearsal => Promise::like_file(self.page_bytes)
+                .map_err(|errno| Problem::Refused("map anonymous memory", errno)),
+            _ => promised,
         }
     }
 
     fn promised(&self, bytes: usize) -> Result<Promise, Problem<'p>> {
         match (self.mode, self.brk) {
-            (Mode::Stack, _) => Ok(Promise::stack(self.bytes >> 20, self.page_bytes)),
+            (Mode::Stack, _) => Ok(Promise::stack(bytes >> 20, self.page_bytes)),
             (Mode::Heap, true) => Promise::program_break(bytes, self.page_bytes)
                 .map_err(|errno| Problem::Refused("grow the program break", errno)),
             _ => self.mapped(bytes),
@@ -168,7 +177,8 @@ impl<'p> Subject<'p> {
         }
     }
 
-    fn file(&self) -> Option<BorrowedFd<'_>> {
+    /// The file that is mapped.
+    pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
         match &self.file {
             File::None => None,
             File::Given(file) => Some(file.as_fd()),
@@ -185,8 +195,16 @@ impl<'p> Subject<'p> {
         }
     }
 
-    /// What is touched at once, in bytes of the allocation: a step, or all in the first.
-    pub(super) fn part(&self, index: usize) -> Range<usize> {
+    /// What is touched at once, in bytes of the allocation: a step, or all in the first. To
+    /// rehearse, the first page.
+    pub(super) fn part(&self, index: usize, run: Run) -> Range<usize> {
+        match run {
+            Run::Real => self.step(index),
+            Run::Rehearsal => 0..self.step(index).len().min(self.page_bytes),
+        }
+    }
+
+    fn step(&self, index: usize) -> Range<usize> {
         if self.mode != Mode::FaultWalk {
             let all = self.allocated_bytes();
             return if index == 0 { 0..all } else { all..all };
@@ -197,8 +215,14 @@ impl<'p> Subject<'p> {
 }
 
 fn file_bytes<'p>(file: &OwnedFd, path: &'p Path) -> Result<usize, Problem<'p>> {
-    let bytes = regular_bytes(file.as_fd());
-    match bytes.map_err(|errno| Problem::Kernel(path.bytes(), errno))? {
+    let refused = |errno| Problem::Kernel(path.bytes(), errno);
+    if file_system(file.as_fd()).map_err(refused)? == HUGETLBFS_MAGIC {
+        return Err(Problem::File(
+            path.bytes(),
+            "a file of hugetlbfs, whose pages are in no VmRSS or Rss; take another file",
+        ));
+    }
+    match regular_bytes(file.as_fd()).map_err(refused)? {
         None => Err(Problem::File(path.bytes(), "not a regular file")),
         // A file of /proc says so and yet can be read.
         Some(0) if has_no_size(file) => Err(Problem::File(
@@ -210,9 +234,10 @@ fn file_bytes<'p>(file: &OwnedFd, path: &'p Path) -> Result<usize, Problem<'p>> 
     }
 }
 
-/// Whether a file that says it has no bytes has some. read(2).
+/// Whether a file that says it has no bytes has some, or cannot be read from its start
+/// (/proc/self/mem). read(2).
 fn has_no_size(file: &OwnedFd) -> bool {
-    read_next(file.as_fd(), &mut [0]).is_ok_and(|taken| taken > 0)
+    read_next(file.as_fd(), &mut [0]) != Ok(0)
 }
 
 /// The walk file, with bytes that no file system can leave out.
@@ -227,7 +252,7 @@ fn written(path: &Path, bytes: usize) -> Result<Doomed, Problem<'_>> {
         file.append(chunk.bytes_mut())
     });
     if let Err(errno) = filled {
-        both(Err(refused(errno)), removed(file, path))?;
+        both(Mode::FaultWalk, Err(refused(errno)), removed(file, path))?;
         return Err(refused(errno));
     }
     Ok(file)
