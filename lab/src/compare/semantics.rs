@@ -47,6 +47,7 @@ impl Semantics {
     /// What else the reader changed in that setting. A change counts where half of the cases
     /// have it: a single case may have met something else.
     fn effects(&mut self, place: &str, a: &Effects, b: &Effects) {
+        let mut unknown_in: [Vec<&str>; 2] = [Vec::new(), Vec::new()];
         for (index, name) in NAMES.iter().enumerate() {
             let (first, second) = (a.signs[index], b.signs[index]);
             let line = || {
@@ -56,12 +57,16 @@ impl Semantics {
             match (first.kind(), second.kind()) {
                 (Some(one), Some(two)) if one != two => self.changed_answers.push(line()),
                 (Some(_), Some(_)) if first.any() != second.any() => self.noted.push(line()),
-                (Some(_), None) | (None, Some(_)) => {
-                    let side = unknown(first.kind().is_some(), second.kind().is_some());
-                    self.unknown
-                        .push(format!("{place}: {name} unknown in {side}"));
-                }
+                (None, Some(_)) => unknown_in[0].push(name),
+                (Some(_), None) => unknown_in[1].push(name),
                 _ => {}
+            }
+        }
+        for (side, names) in ["A", "B"].into_iter().zip(unknown_in) {
+            if !names.is_empty() {
+                let names = names.join(", ");
+                self.unknown
+                    .push(format!("{place}: side effects {names} unknown in {side}"));
             }
         }
     }
