@@ -121,6 +121,37 @@ fn readers_can_be_chosen_and_others_are_refused() {
     );
 }
 
+/// The reasons that rows can have, from the sources, each explained in METHOD.
+#[test]
+fn every_reason_of_a_row_is_explained() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/");
+    let read = |path: &str| fs::read_to_string(format!("{root}{path}")).unwrap();
+    let method = read("METHOD.md");
+    let mut found = 0;
+    for path in [
+        "src/emit/probe_row.rs",
+        "src/measure/case.rs",
+        "src/measure/probe/judge.rs",
+        "src/measure/probe/look.rs",
+        "src/measure/probe/mod.rs",
+        "src/measure/probe/read.rs",
+    ] {
+        let source = read(path);
+        let shipped = source.split("#[cfg(test)]").next().unwrap();
+        for word in shipped.split('"').skip(1).step_by(2) {
+            let is_reason = word.contains('-')
+                && word
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+            if is_reason && word != "map-files" {
+                assert!(method.contains(&format!("`{word}`")), "{path}: {word}");
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 25, "{found}");
+}
+
 #[test]
 fn selftest_counts_its_lines() {
     let text = stdout(&run("selftest"));

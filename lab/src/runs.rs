@@ -22,6 +22,7 @@ use crate::text::shown;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
+use cowitness::emit::startup_row::StartupRow;
 use cowitness::emit::summary::{Outcome, Sample};
 use effects::Settings;
 use others::{Others, Sizes};
@@ -219,6 +220,14 @@ impl Machine {
 
 impl Run {
     fn extend(&mut self, source: Source, mut taken: Taken) {
+        let is_result = taken.others.sums > 0 && !source.partial;
+        let before = self.sources.last();
+        let follows = before.is_some_and(|before| {
+            before.file == source.file && before.record == StartupRow::NAME && !before.partial
+        });
+        if let Some(starts) = self.others.startup.last_mut() {
+            starts.has_result |= is_result && follows;
+        }
         self.sources.push(source);
         if self.samples.is_empty() {
             self.samples = taken.samples;

@@ -256,6 +256,38 @@ fn startup_is_resolved_beyond_the_null_arm_alone() {
     );
 }
 
+/// A run that `startup` refused afterwards, or that was killed, has rows and no result.
+#[test]
+fn startup_without_a_result_has_no_verdict() {
+    const WHY: &str = "No result follows: the run was refused or cut.";
+    for (file, resolved) in [
+        (
+            "startup",
+            "b until exec 20 +20000 [+20000, +20000] resolved",
+        ),
+        ("slope", "until exec 5 5000 100000 1 0"),
+    ] {
+        let whole = std::fs::read_to_string(format!("tests/data/{file}.csv")).unwrap();
+        let second = whole.rfind("#cowitness 1\n").unwrap();
+        let html = page(&["-"], &whole[..second]);
+        let text = section(&html, "startup");
+        has(&text, &[WHY]);
+        assert!(!text.contains(resolved), "{text}");
+        has(
+            &section(&html, "verdict"),
+            &["In startup, no result follows: the run was refused or cut."],
+        );
+        assert!(!section(&page(&["-"], &whole), "startup").contains(WHY));
+    }
+    let whole = include_str!("data/startup.csv");
+    let second = whole.rfind("#cowitness 1\n").unwrap();
+    let text = section(&page(&["-"], &whole[..second]), "startup");
+    has(
+        &text,
+        &["b until exec 20 +20000 [+20000, +20000] no result"],
+    );
+}
+
 #[test]
 fn startup_names_programs_and_says_when_only_sums_are_there() {
     let text = section(&page(&["startup.csv"], ""), "startup");

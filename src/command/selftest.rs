@@ -266,7 +266,8 @@ fn fork(bench: &mut Bench<'_>, detail: &mut Text) -> Outcome {
     let arena = bench.arena.as_mut().ok_or_else(|| no_arena(detail))?;
     let written = Fixture::fork(arena, clock).and_then(|fixture| {
         fixture.first_write()?;
-        Ok(fixture.is_parked())
+        let parked = fixture.is_parked();
+        parked.map_err(|errno| FixtureError::Kernel("look at the child's stat", errno))
     });
     match written {
         Ok(true) => Ok(()),

@@ -112,25 +112,6 @@ pub fn regular_bytes(file: BorrowedFd<'_>) -> Result<Option<u64>, Errno> {
     Ok(regular.then_some(stat.st_size.cast_unsigned()))
 }
 
-/// Which file a path leads to, and what tells that it was written to: device, inode, bytes,
-/// seconds and nanoseconds of the last change.
-pub type Identity = [u64; 5];
-
-/// The file that this path leads to. stat(2).
-///
-/// # Errors
-/// As stat(2).
-pub fn identity(path: &CStr) -> Result<Identity, Errno> {
-    let found = stat(path)?;
-    Ok([
-        found.st_dev,
-        found.st_ino,
-        found.st_size.cast_unsigned(),
-        found.st_mtime.cast_unsigned(),
-        u64::from(found.st_mtime_nsec as u32),
-    ])
-}
-
 /// include/uapi/linux/magic.h
 pub const TMPFS_MAGIC: u64 = 0x0102_1994;
 /// The same of hugetlbfs.
@@ -391,10 +372,15 @@ pub fn each_thread(pid: i32, take: &mut dyn FnMut(i32)) -> Result<(), Errno> {
 /// # Errors
 /// As getdents64(2).
 pub fn each_name(folder: OwnedFd, take: &mut dyn FnMut(&[u8])) -> Result<(), Errno> {
+    each_entry(&folder, &mut |name| take(name.to_bytes()))
+}
+
+/// As [`each_name`], of a folder that is still needed.
+pub(super) fn each_entry(folder: &OwnedFd, take: &mut dyn FnMut(&CStr)) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); 2048];
     let mut entries = RawDir::new(folder, &mut space);
     while let Some(entry) = entries.next() {
-        take(entry?.file_name().to_bytes());
+        take(entry?.file_name());
     }
     Ok(())
 }

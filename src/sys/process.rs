@@ -57,6 +57,13 @@ impl Child {
         self.pid.as_raw_nonzero().get()
     }
 
+    /// A child's child, which is this process's once that has ended, if it adopts orphans
+    /// ([`adopt_orphans`]): to be dropped after it.
+    #[must_use]
+    pub fn heir(pid: i32) -> Option<Self> {
+        Pid::from_raw(pid).map(|pid| Self { pid })
+    }
+
     /// How it ended, if it has; it can be asked again. waitid(2) with WNOWAIT.
     #[must_use]
     pub fn ending(&self) -> Option<Ending> {

@@ -153,6 +153,9 @@ pub struct Starts {
     pub execs: Vec<Exec>,
     /// Arms and their programs, as far as the notes name them.
     pub programs: Vec<(String, String)>,
+    /// Whether the result that `startup` writes when it has proved the programs unchanged
+    /// follows in the same file.
+    pub has_result: bool,
 }
 
 /// One start.

@@ -1,7 +1,35 @@
 //! In which order the arms of a round are started.
 
 use crate::cli::startup::ARMS_MAX;
+use crate::emit::Sink;
+use crate::emit::stream::{Preamble, StreamError};
 use crate::measure::plan::Random;
+use crate::text::Text;
+
+/// Notes how many rounds there are, and how many make a balanced block.
+pub(super) fn note<S: Sink>(
+    arms: usize,
+    rounds: u64,
+    preamble: &mut Preamble<S>,
+) -> Result<(), StreamError<S::Error>> {
+    preamble.note("rounds", Text::new().number(rounds).read()?)?;
+    let block = block(arms);
+    preamble.note("rounds_in_a_block", Text::new().number(block).read()?)
+}
+
+/// Adds that the places are not balanced, if they are not.
+pub(super) fn say(arms: usize, rounds: u64, words: &mut Text) {
+    let block = block(arms);
+    if !rounds.is_multiple_of(block) {
+        words.add(" (no whole blocks of ").number(block);
+        words.add(": places are not balanced)");
+    }
+}
+
+/// Rounds in which each arm stands twice at each position.
+const fn block(arms: usize) -> u64 {
+    2 * arms as u64
+}
 
 /// Rounds in a shuffled order that is balanced: of k arms, over 2 k rounds each stands twice
 /// at each position. Such a block is made of the k rotations of one order, drawn anew for
@@ -27,7 +55,7 @@ impl Order {
     /// The arms of the round of this number, from 0; rounds are asked for one after the other.
     pub(in crate::command) fn round(&mut self, number: u64) -> impl Iterator<Item = usize> + use<> {
         let arms = self.arms;
-        let place = (number % (2 * arms as u64)) as usize;
+        let place = (number % block(arms)) as usize;
         if place == 0 {
             self.random.shuffle(&mut self.base[..arms]);
             self.random.shuffle(&mut self.turns[..2 * arms]);
