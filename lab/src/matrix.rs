@@ -2,7 +2,7 @@
 //! read. Boots emulated machines, or collects what real ones have brought back.
 
 mod boot;
-mod collect;
+pub(crate) mod collect;
 mod expect;
 pub mod findings;
 pub(crate) mod folder;

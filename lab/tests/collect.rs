@@ -327,8 +327,8 @@ fn what_a_folder_holds_is_not_passed_over_in_silence() {
     };
     let ran = report(hosts.path());
     let said = String::from_utf8(ran.stderr).unwrap();
-    assert_eq!(ran.status.code(), Some(0), "{said}");
-    assert!(said.contains("gamma has no rows; passed over"), "{said}");
+    assert_eq!(ran.status.code(), Some(3), "{said}");
+    assert!(said.contains("gamma has no rows\n"), "{said}");
     let html = fs::read_to_string(&page).unwrap();
     assert!(html.contains("6.12.117+deb13-cloud-amd64"));
     let ran = report(Scratch::new().unwrap().path());
@@ -457,6 +457,26 @@ fn the_table_is_told_even_if_it_cannot_be_written_and_one_lab_writes_at_a_time()
     );
 }
 
+/// A page that lacks hosts says which, and why.
+#[test]
+fn hosts_that_failed_stand_in_the_page() {
+    let hosts = Scratch::new().unwrap();
+    put(&hosts.path().join("alpha/results.csv"), &rows());
+    put(&hosts.path().join("beta/failed"), "no route to host\n");
+    let report = |options: &[&str]| {
+        let ran = program(&["report", "-o", "-"])
+            .args(options)
+            .arg(hosts.path())
+            .output()
+            .unwrap();
+        let page = String::from_utf8(ran.stdout).unwrap();
+        assert!(page.contains("beta has failed: no route to host"), "{page}");
+        ran.status.code()
+    };
+    assert_eq!(report(&[]), Some(3));
+    assert_eq!(report(&["--partial"]), Some(0));
+}
+
 #[test]
 fn a_matrix_among_the_files_of_summary_is_passed_over() {
     let hosts = Scratch::new().unwrap();
@@ -470,10 +490,7 @@ fn a_matrix_among_the_files_of_summary_is_passed_over() {
         .unwrap();
     assert_eq!(ran.status.code(), Some(0));
     let said = String::from_utf8(ran.stderr).unwrap();
-    assert!(
-        said.contains("matrix.csv is the table of a matrix"),
-        "{said}"
-    );
+    assert!(said.contains("matrix.csv is the matrix's table"), "{said}");
 }
 
 #[test]
