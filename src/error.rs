@@ -76,6 +76,8 @@ pub enum Error {
     Reported(i32),
     /// RLIMIT_STACK, and what is needed, in KiB.
     SmallStack(u64, u64),
+    /// The stack does not grow by so many KiB.
+    NoStack(u64),
     /// So many checks of `selftest` failed.
     Checks(u64),
     /// A runtime error of which the command has said itself what it was.
@@ -235,6 +237,10 @@ impl Error {
             }
             Self::TooLong => {
                 line.add("a line is too long for its buffer: a defect of cowitness");
+            }
+            Self::NoStack(needed) => {
+                line.add("the stack cannot grow by ").number(needed);
+                line.add(" KiB: raise RLIMIT_AS (ulimit -v)");
             }
             Self::SmallStack(limit, needed) => {
                 line.add("the stack is too small: RLIMIT_STACK (ulimit -s) is ");

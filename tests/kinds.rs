@@ -364,6 +364,18 @@ fn a_huge_page_is_broken_up_by_a_pin_of_one_page() {
     }
 }
 
+/// What comes before what cannot be had is handed over, by every reader.
+#[test]
+fn the_page_before_the_end_of_all_memory_comes() {
+    let rows = rows().iter();
+    let cross = |row: &&Row| row["kind"] == "last-page" && row["op"] == "cross";
+    for row in rows.filter(cross) {
+        if ["proc", "vmread", "hybrid"].contains(&&*row["method"]) && row["status"] == "ok" {
+            assert_eq!(number(row, "returned_bytes"), Some(page(row)), "{row:?}");
+        }
+    }
+}
+
 #[test]
 fn a_file_is_read_through_map_files_and_stays_out_of_the_target() {
     if !is_root() {

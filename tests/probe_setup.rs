@@ -1,6 +1,8 @@
 //! What `probe --setup` changes on the machine, for whom, and that it is put back.
 
 mod common;
+#[path = "common/audit.rs"]
+mod helpers;
 
 use common::{
     BINARY, PINNING, Row, answered as of, command, command_as_nobody, group, in_a_session, is_root,
@@ -103,9 +105,73 @@ fn a_hugetlb_copy_is_private_memory(rows: &[Row]) {
     }
 }
 
+/// Stopped, and going on with the value's end.
+struct StoodStill(String);
+
+impl StoodStill {
+    fn new(running: &Running) -> Self {
+        let pid = running.0.id().to_string();
+        helpers::signal(&pid, "STOP");
+        Self(pid)
+    }
+}
+
+impl Drop for StoodStill {
+    fn drop(&mut self) {
+        helpers::signal(&self.0, "CONT");
+    }
+}
+
+/// Shared memory that is swapped out is absent by pagemap, and its file would bring it in.
+#[test]
+fn shared_memory_that_is_swapped_out_stays_there() {
+    const SWAPPED: &str = r#"
+import mmap, os, sys
+file = os.memfd_create("shared")
+os.ftruncate(file, 1 << 20)
+memory = mmap.mmap(file, 1 << 20)
+memory[:] = b"\x5a" * (1 << 20)
+memory.madvise(21)  # MADV_PAGEOUT
+memory.madvise(21)
+print("ready", flush=True)
+sys.stdin.read()
+"#;
+    if !is_root() {
+        return;
+    }
+    let _alone = MACHINE.lock();
+    let before = settings();
+    let setup = setting_up("uffd-missing,swapped", &before);
+    let swaps = || fs::read_to_string("/proc/swaps").unwrap().lines().count();
+    helpers::until("swap is on", || swaps() > 1);
+    // What it has set up stays for as long.
+    let stood_still = StoodStill::new(&setup);
+    let target = helpers::Target::new(SWAPPED);
+    let pid = target.pid().to_string();
+    let swapped = || helpers::kib(&pid, "Swap:");
+    let out = swapped();
+    if out >= 512 {
+        let row = &helpers::audit(&format!("--stop {pid}")).rows[0];
+        assert_eq!(swapped(), out, "{row:?}");
+        assert!(
+            number(row, "left_swapped_pages") >= Some(out * 1024 / page(row)),
+            "{row:?}"
+        );
+        let row = &helpers::audit(&format!("--stop --allow-swap-in {pid}")).rows[0];
+        assert!(swapped() < out, "{row:?}");
+        assert_eq!(number(row, "left_swapped_pages"), Some(0), "{row:?}");
+    } else {
+        eprintln!("skipped: the kernel swapped out {out} KiB of 1024");
+    }
+    drop(target);
+    drop(stood_still);
+    drop(setup);
+    assert_eq!(settings(), before);
+}
+
 /// A run with `--setup` of some seconds, for a read of it blocks, once it has begun to set up.
-fn setting_up(before: &[Option<String>]) -> Running {
-    let mut command = in_a_session("probe --setup --kind uffd-missing,ksm");
+fn setting_up(kinds: &str, before: &[Option<String>]) -> Running {
+    let mut command = in_a_session(&format!("probe --setup --kind {kinds}"));
     let spawned = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let mut running = Running(spawned.unwrap());
     while settings() == before {
@@ -206,7 +272,7 @@ fn only_one_run_sets_up_at_a_time() {
     }
     let _alone = MACHINE.lock();
     let before = settings();
-    let first = setting_up(&before);
+    let first = setting_up("uffd-missing,ksm", &before);
     let second = run("probe --setup -q --kind hole --method proc");
     assert_eq!(second.status.code(), Some(3));
     assert_eq!(
@@ -267,7 +333,7 @@ fn a_signal_puts_everything_back_first() {
     ];
     for (signal, status) in signals {
         let before = settings();
-        let mut running = setting_up(&before);
+        let mut running = setting_up("uffd-missing,ksm", &before);
         let pid = running.0.id();
         let sent = Command::new("kill")
             .args([signal, &pid.to_string()])

@@ -8,12 +8,9 @@ use super::{
     CommandSpec, Common, Effective, HasCommon, OptionSpec, OptionWord, Problem, Refused, Request,
     Topic, UsageError, Word, bench, common_options, options, value,
 };
-use crate::measure::plan::LIST_MAX;
+use crate::measure::rounds::ARMS_MAX;
 use crate::proc::number;
 use heapless::Vec;
-
-/// Most arms: numbers of objects, and the static control.
-pub const ARMS_MAX: usize = LIST_MAX + 1;
 
 /// Fewest numbers of objects that a line is drawn through.
 const OBJECTS_MIN: usize = 4;

@@ -4,6 +4,7 @@ use super::arch::{nr, syscall6};
 use super::file::read_link;
 use super::{Errno, check};
 use crate::text::Text;
+use core::sync::atomic::{AtomicU64, Ordering};
 use rustix::io::retry_on_intr;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, getppid, kill_process,
@@ -403,18 +404,32 @@ pub(super) struct Usage {
     pub(super) involuntary_switches: u64,
 }
 
-/// What has been charged to this process. C form: `getrusage(RUSAGE_SELF, &usage)`,
-/// getrusage(2). `None` if a filter denies the call.
+/// Faults that are not to be told, see [`discount`].
+static DISCOUNTED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Takes faults that this process caused in a mapping of its own, made to read what it holds, out
+/// of what [`own_faults`] will say.
+pub(super) fn discount(faults: Faults) {
+    for (sum, more) in DISCOUNTED.iter().zip([faults.minor, faults.major]) {
+        // SINGLE: nobody adds meanwhile.
+        sum.store(sum.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+    }
+}
+
+/// What has been charged to this process, but for what was discounted. C form:
+/// `getrusage(RUSAGE_SELF, &usage)`, getrusage(2). `None` if a filter denies the call.
 #[must_use]
 pub fn own_faults() -> Option<Faults> {
+    // Before the reading: this may be a fault.
+    let [minor, major] = [0, 1].map(|place: usize| DISCOUNTED[place].load(Ordering::Relaxed));
     let mut usage = Usage::default();
     const RUSAGE_SELF: usize = 0;
     let at = (&raw mut usage) as usize;
     // SAFETY: SYSCALL; the kernel writes one `struct rusage` (18 words) into `usage`.
     let result = check(unsafe { syscall6(nr::GETRUSAGE, RUSAGE_SELF, at, 0, 0, 0, 0) });
     result.ok().map(|_| Faults {
-        minor: usage.minor,
-        major: usage.major,
+        minor: usage.minor.wrapping_sub(minor),
+        major: usage.major.wrapping_sub(major),
     })
 }
 

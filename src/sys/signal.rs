@@ -4,15 +4,17 @@
 //!
 //! Ending there is safe at any point: a row, or a line, leaves in one write(2), so none is
 //! cut; a child is killed when its parent dies (PR_SET_PDEATHSIG); the one file there may be
-//! is removed by the handler ([`doomed`]); there is nothing else to undo. A flag that is
-//! looked at between cases would let a long pass, or a full pipe, keep the program alive.
+//! is removed by the handler ([`doomed`]), and so is what else a command leaves
+//! ([`undo_when_stopped`]). A flag that is looked at between cases would let a long pass, or a
+//! full pipe, keep the program alive.
 
 use super::arch::{nr, syscall6};
 use super::process::{Child, exit};
 use super::{Errno, check, doomed, stdio};
 use crate::text::Text;
-use core::ptr::with_exposed_provenance;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use core::mem::transmute;
+use core::ptr::{null_mut, with_exposed_provenance};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// What [`install`] sets, for a child that gives it back before it becomes another program.
@@ -81,6 +83,15 @@ pub(super) fn end_numbered_group_too(leader: i32) {
     GROUP.store(leader, Ordering::Relaxed);
 }
 
+/// What [`undo_when_stopped`] was given; null: nothing.
+static UNDO: AtomicPtr<()> = AtomicPtr::new(null_mut());
+
+/// From now on a signal that ends this process calls `undo` first, once, in the handler: it
+/// may run in the middle of anything, so it makes system calls and looks at nothing else.
+pub fn undo_when_stopped(undo: fn()) {
+    UNDO.store(undo as *mut (), Ordering::Relaxed);
+}
+
 /// Whether a child runs in this memory, so that who handles a signal is that child.
 static IS_LENT: AtomicBool = AtomicBool::new(false);
 
@@ -97,6 +108,14 @@ extern "C" fn stop(signal: i32) {
     let removed = doomed::remove();
     if let Some(leader) = Pid::from_raw(GROUP.load(Ordering::Relaxed)) {
         let _ = kill_process_group(leader, Signal::KILL);
+    }
+    // Not swapped: this CPU and nobody else looks at it, and aarch64 would want a library for it.
+    let undo = UNDO.load(Ordering::Relaxed);
+    if !undo.is_null() {
+        UNDO.store(null_mut(), Ordering::Relaxed);
+        // SAFETY: `undo_when_stopped`, which alone writes it, was given such a function.
+        let undo = unsafe { transmute::<*mut (), fn()>(undo) };
+        undo();
     }
     let mut line = Text::new();
     line.add("\n")

@@ -4,7 +4,7 @@
 mod compare;
 mod fit;
 mod handler;
-pub(super) mod order;
+mod order;
 mod registered;
 mod subject;
 mod times;
@@ -19,6 +19,7 @@ use crate::emit::startup_row::StartupRow;
 use crate::emit::stream::{Preamble, Rows};
 use crate::error::Error;
 use crate::fixture::copied;
+use crate::measure::rounds::{ARMS_MAX, Rounds};
 use crate::sys::auxv::Auxv;
 use crate::sys::process::Ending;
 use crate::sys::spawn::{self, Execed};
@@ -26,7 +27,6 @@ use crate::sys::stdio::{Output, stdout};
 use crate::sys::{Clock, Errno, cpu, errno, signal, system};
 use crate::text::{Full, Text};
 use core::ffi::CStr;
-use order::Order;
 use rustix::fd::OwnedFd;
 use subject::{NATIVE, Subject, Subjects};
 use times::Times;
@@ -156,11 +156,11 @@ impl Run<'_> {
         let total = arms as u64 * rounds;
         let mut rows = head.header::<StartupRow<'_>>(total)?;
         let progress = Progress::new(self.options.common.quiet, self.clock, total);
-        let mut order = Order::new(arms, self.options.common.seed);
+        let mut order = Rounds::new(arms, self.options.common.seed);
         for round in 0..rounds {
             progress.show(round * arms as u64, Text::new().add("startup"));
             // Rows leave after the round: who reads them is not at work within it.
-            let mut done = heapless::Vec::<_, { crate::cli::startup::ARMS_MAX }>::new();
+            let mut done = heapless::Vec::<_, { ARMS_MAX }>::new();
             for index in order.round(round) {
                 let _ = done.push((index, self.start(index)?));
             }

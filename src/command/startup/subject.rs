@@ -2,12 +2,14 @@
 
 use super::registered::FOLDER;
 use super::{Argument, handler};
-use crate::cli::startup::{ARMS_MAX, Arm, Options, Side, Via};
+use crate::cli::startup::{Arm, Options, Side, Via};
+use crate::command::command_line::joined;
 use crate::emit::Sink;
 use crate::emit::stream::{Preamble, StreamError};
 use crate::error::Error;
 use crate::fixture::copied;
 use crate::fixture::elf::{Elf, HEAD_BYTES};
+use crate::measure::rounds::ARMS_MAX;
 use crate::sys::file::{open_any, read_at, regular_bytes};
 use crate::sys::identity::{identity, objects_beside};
 use crate::sys::resident::resident_pages;
@@ -99,26 +101,8 @@ pub(super) fn note_compared<S: Sink>(
     )
 }
 
-/// Most bytes of a command line that are noted.
-const WORDS_BYTES: usize = 800;
-
 fn command_line(arm: &Arm, argument: Argument<'_>) -> Text {
-    let mut text = Text::new();
-    let mut left = WORDS_BYTES;
-    for index in arm.first..arm.end {
-        let word = word(arm, index, argument).to_bytes();
-        let Some(rest) = left.checked_sub(word.len() + 1) else {
-            text.add(" [cut]");
-            break;
-        };
-        left = rest;
-        text.add(if index == arm.first { "" } else { " " });
-        for chunk in word.utf8_chunks() {
-            text.add_printable(chunk.valid());
-            text.add(if chunk.invalid().is_empty() { "" } else { "?" });
-        }
-    }
-    text
+    joined(&mut (arm.first..arm.end).map(|index| word(arm, index, argument).to_bytes()))
 }
 
 /// A word of an arm, without what stands before the path in the first.
