@@ -8,10 +8,10 @@
 use super::files::{Files, Shut};
 use super::vma::{Vma, Vmas};
 use super::{BlockReader, Target};
-use crate::proc::pagemap::{ENTRY_BYTES, Entry, file_offset};
+use crate::proc::pagemap::{Entry, file_offset};
 use crate::sys::file::{
     HUGETLBFS_MAGIC, OVERLAYFS_MAGIC, Process, RAMFS_MAGIC, TMPFS_MAGIC, open_proc, pread_once,
-    read_at,
+    read_words_at,
 };
 use crate::sys::resident::read_resident;
 use crate::sys::{Errno, RemoteAddr};
@@ -102,15 +102,14 @@ impl MapFiles {
         }
         let into = start.0 % self.page_bytes;
         let pages = ((into + want).div_ceil(self.page_bytes) as usize).min(PAGES);
-        let mut words = [0; PAGES * ENTRY_BYTES as usize];
-        let words = &mut words[..pages * ENTRY_BYTES as usize];
+        let mut words = [0; PAGES];
+        let words = &mut words[..pages];
         let offset = file_offset(start.0, self.page_bytes);
-        if read_at(self.pagemap.as_fd(), words, offset)? != words.len() {
+        if read_words_at(self.pagemap.as_fd(), words, offset)? != pages {
             return Err(Errno::SRCH);
         }
-        let (words, _) = words.as_chunks();
-        let entries = words.iter().map(|word| Entry(u64::from_ne_bytes(*word)));
-        let clean = entries.take_while(|entry| is_the_files(*entry)).count() as u64;
+        let clean = words.iter().take_while(|word| is_the_files(Entry(**word)));
+        let clean = clean.count() as u64;
         match (clean * self.page_bytes).saturating_sub(into) {
             0 => Err(NOT_THE_FILES),
             bytes => Ok(bytes.min(want)),
