@@ -9,6 +9,7 @@ mod database;
 mod dynamic;
 mod elf;
 mod error;
+mod image;
 mod patient;
 mod plan;
 mod source;

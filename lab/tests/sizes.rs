@@ -212,3 +212,17 @@ fn a_real_program_is_stored_with_its_symbols() {
     });
     assert_eq!(count, 1);
 }
+
+/// A header says with `e_shstrndx` 0 that its sections have no names (gABI, `SHN_UNDEF`).
+#[test]
+fn sections_without_names_are_no_damage() {
+    let mut corpus = Corpus::new();
+    let mut sh = fs::read("/bin/sh").unwrap();
+    sh[0x3e..0x40].fill(0);
+    corpus.object("nameless", &sh);
+    corpus.line("root", "nameless");
+    let ran = corpus.run(&["--avg=64K"]);
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    let note = "#strip_level=with section headers that have no names, ";
+    assert!(ran.stdout.contains(note), "{}", ran.stdout);
+}

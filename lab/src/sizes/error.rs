@@ -77,6 +77,13 @@ pub enum SizesError {
         .0.display()
     )]
     Uncounted(PathBuf),
+    /// An ELF file that has two sets of dynamic symbols.
+    #[error(
+        "{}: its section headers tell of other dynamic symbols than its dynamic segment, which \
+         the loader reads",
+        .0.display()
+    )]
+    Contradicts(PathBuf),
     /// An object without which a root, and all after it, have no size.
     #[error("{error}; sizes from R = {r} on are unknown")]
     Unknown {
@@ -128,7 +135,7 @@ impl SizesError {
     pub fn status(&self) -> u8 {
         match self {
             Self::Manifest { .. } | Self::Empty | Self::Strip { .. } => 3,
-            Self::Elf { .. } | Self::Uncounted(_) => 3,
+            Self::Elf { .. } | Self::Uncounted(_) | Self::Contradicts(_) => 3,
             Self::Unknown { error, .. } => error.status(),
             Self::Stopped(number) => 128_u8.saturating_add(*number),
             Self::LongRow => 2,
@@ -145,6 +152,9 @@ impl SizesError {
             Self::Host(error) => return error.remedy(),
             Self::Unknown { error, .. } => return error.remedy(),
             Self::Uncounted(_) => "give it as it was before its section headers were taken away",
+            Self::Contradicts(_) => {
+                "give it as its linker made it, or without its section headers (strip --strip-section-headers)"
+            }
             Self::Thread(_) => "more processes have to be allowed: ulimit -u",
             Self::Database(_) => ROOM,
             Self::Manifest { .. } => "a line is ROOT, a tab, and the path of one object of it",
@@ -163,6 +173,7 @@ impl SizesError {
             Self::Host(HostError::File { error, .. }) => Status::Errno(errno(error)),
             Self::Elf { .. } => Status::Skipped("damaged-elf"),
             Self::Uncounted(_) => Status::Skipped("uncounted-symbols"),
+            Self::Contradicts(_) => Status::Skipped("contradictory-symbols"),
             _ => Status::Skipped("not-storable"),
         }
     }
