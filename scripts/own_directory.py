@@ -81,6 +81,8 @@ def remove(place, made_here):
 
 def printed(text):
     """Writes to standard output; that it cannot is an error like others."""
+    if sys.stdout is None:
+        fail("cannot write to standard output: it is closed; give it a file or a terminal")
     try:
         print(text, flush=True)
     except OSError as error:
@@ -105,5 +107,5 @@ def scripted(main):
     try:
         main()
     except OSError as error:
-        where = f" {shown(error.filename)}" if error.filename else ""
-        fail(f"cannot go on:{where}: {error.strerror}; look after room and permissions")
+        where = f"{shown(error.filename)}: " if error.filename else ""
+        fail(f"cannot go on: {where}{error.strerror}; look after room, limits (ulimit -f) and permissions")

@@ -33,5 +33,6 @@ mod digest;
 mod figures;
 mod groups;
 mod input;
+mod out;
 mod progress;
 mod text;

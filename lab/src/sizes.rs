@@ -21,16 +21,21 @@ use crate::cli::SizesOptions;
 use crate::digest::{Hash, Hashed, Hashing};
 use crate::failure::Failure;
 use crate::host::Interrupt;
+use crate::out;
 use crate::progress::Progress;
 use crate::scratch::Scratch;
+use crate::text::printable;
 use chunks::Chunks;
 use curve::{ChunkPoint, Manifest, Point, Run, Unknown};
 use patient::Patient;
 use plan::{Member, Plan};
 use source::Heeding;
-use std::io::{self, BufReader, Write};
+use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
 use store::{Blobs, Segments, Store};
+
+/// How many directories of killed runs are said.
+const LEFT_SAID: usize = 3;
 
 /// Runs the command; rows go to standard output, the crossovers also to `say`.
 ///
@@ -38,17 +43,24 @@ use store::{Blobs, Segments, Store};
 /// [`Failure::Open`], [`Failure::Signals`], [`Failure::Sizes`].
 pub fn run(options: &SizesOptions, say: &dyn Fn(&str)) -> Result<(), Failure> {
     let interrupt = Interrupt::watch().map_err(Failure::Signals)?;
+    curve::writable(options)?;
     let scratch = match &options.scratch {
         Some(directory) => Scratch::within(Path::new(directory))?,
         None => Scratch::new()?,
     };
+    for left in scratch.left().into_iter().take(LEFT_SAID) {
+        let left = printable(left.as_os_str().as_encoded_bytes());
+        say(&format!(
+            "{left} was left behind by a run that was killed; it can be removed"
+        ));
+    }
     let (plan, hash) = read(options, &scratch.path().join("plan"), &interrupt)?;
     let manifest = Manifest {
         hash,
         roots: plan.roots,
         paths: plan.objects,
     };
-    let run = measure(options, &plan, scratch.path(), &interrupt);
+    let run = measure(options, &plan, scratch.path(), &interrupt, say);
     // What failed after a signal came, failed for it.
     let run = run.map_err(|error| go_on(&interrupt).err().unwrap_or(error))?;
     let run = Run { manifest, ..run };
@@ -56,13 +68,13 @@ pub fn run(options: &SizesOptions, say: &dyn Fn(&str)) -> Result<(), Failure> {
     drop((plan, scratch));
     interrupt.let_through();
     go_on(&interrupt)?;
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(out::stdout().map_err(Failure::Output)?);
     run.write(&mut out)?;
     out.flush().map_err(Failure::Output)?;
     for crossover in run.crossovers() {
         say(&crossover.words());
     }
-    run.unknown.map_or(Ok(()), |Unknown { r, error }| {
+    run.unknown.map_or(Ok(()), |Unknown { r, error, .. }| {
         let error = Box::new(error);
         Err(SizesError::Unknown { r, error }.into())
     })
@@ -87,33 +99,12 @@ fn measure<'o>(
     plan: &Plan,
     directory: &Path,
     interrupt: &Interrupt,
+    say: &dyn Fn(&str),
 ) -> Result<Run<'o>, SizesError> {
-    let each = |count, what: &str, work: &mut dyn FnMut(u64) -> Result<(), SizesError>| {
-        each(count, what, interrupt, work)
-    };
-    let mut unknown = None;
-    plan.at_once(|| {
-        each(plan.objects, "reading objects", &mut |id| {
-            if let Some(error) = plan.look_at(id, interrupt)? {
-                go_on(interrupt)?;
-                note(&mut unknown, plan.root_of(id)?, error);
-            }
-            Ok(())
-        })
-    })?;
-    let strip_level = plan.strip_level()?;
+    let mut unknown = look(plan, interrupt)?;
+    let strip_level = plan.strip_level(say)?;
     let mut models = Models::create(options, directory)?;
-    let mut points = Vec::new();
-    let known = unknown
-        .as_ref()
-        .map_or(plan.roots, |unknown: &Unknown| unknown.r - 1);
-    each(known, "storing closures", &mut |root| {
-        points.push(models.add(plan, root, interrupt)?);
-        Ok(())
-    })?;
-    each(plan.objects, "asking for objects", &mut |id| {
-        models.prove(plan, id, interrupt)
-    })?;
+    let points = stored(&mut models, plan, interrupt, &mut unknown)?;
     Ok(Run {
         options,
         manifest: Manifest::default(),
@@ -123,10 +114,77 @@ fn measure<'o>(
     })
 }
 
+/// Reads every object once; from which root on there are no sizes.
+fn look(plan: &Plan, interrupt: &Interrupt) -> Result<Option<Unknown>, SizesError> {
+    let mut unknown = None;
+    plan.at_once(|| {
+        each(plan.objects, "reading objects", interrupt, &mut |id| {
+            if let Some(error) = plan.look_at(id, interrupt)? {
+                go_on(interrupt)?;
+                note(&mut unknown, plan.root_of(id)?, error);
+            }
+            Ok(())
+        })
+    })?;
+    Ok(unknown)
+}
+
+/// Stores closure after closure and asks for what was stored; a point for each root that is
+/// known.
+fn stored(
+    models: &mut Models,
+    plan: &Plan,
+    interrupt: &Interrupt,
+    unknown: &mut Option<Unknown>,
+) -> Result<Vec<Point>, SizesError> {
+    let mut points = Vec::new();
+    each(plan.roots, "storing closures", interrupt, &mut |root| {
+        // After an object that is gone the stores are not what a root would find.
+        if unknown.as_ref().is_some_and(|unknown| unknown.r <= root) {
+            return Ok(());
+        }
+        match models.add(plan, root, interrupt) {
+            Ok(point) => points.push(point),
+            Err(error) => note_object(unknown, root, error, interrupt)?,
+        }
+        Ok(())
+    })?;
+    let whole = points.len() as u64;
+    each(plan.objects, "asking for objects", interrupt, &mut |id| {
+        let root = match plan.stored_by(id)? {
+            Some(root) if root <= whole => root,
+            _ => return Ok(()),
+        };
+        match models.prove(plan, id, interrupt) {
+            Ok(()) => Ok(()),
+            Err(error) => note_object(unknown, root, error, interrupt),
+        }
+    })?;
+    if let Some(unknown) = unknown {
+        points.truncate(usize::try_from(unknown.r - 1).unwrap_or(usize::MAX));
+    }
+    Ok(points)
+}
+
+/// Keeps an error that is an object's, as of the root `r`; any other ends the run.
+fn note_object(
+    unknown: &mut Option<Unknown>,
+    r: u64,
+    error: SizesError,
+    interrupt: &Interrupt,
+) -> Result<(), SizesError> {
+    go_on(interrupt)?;
+    if !error.is_objects() {
+        return Err(error);
+    }
+    note(unknown, r, error);
+    Ok(())
+}
+
 /// Keeps the error that leaves the fewest roots known.
 fn note(unknown: &mut Option<Unknown>, r: u64, error: SizesError) {
     if unknown.as_ref().is_none_or(|before| r < before.r) {
-        *unknown = Some(Unknown { r, error });
+        *unknown = Some(Unknown::new(r, error));
     }
 }
 
@@ -188,7 +246,7 @@ impl Models {
         plan.at_once(|| {
             for member in plan.members(root)? {
                 go_on(interrupt)?;
-                self.add_member(plan, &member, interrupt)?;
+                self.add_member(plan, root, &member, interrupt)?;
             }
             self.stores().try_for_each(Store::commit)
         })?;
@@ -199,12 +257,13 @@ impl Models {
     fn add_member(
         &mut self,
         plan: &Plan,
+        root: u64,
         member: &Member,
         interrupt: &Interrupt,
     ) -> Result<(), SizesError> {
         self.point.objects += 1;
         self.point.private += member.bytes;
-        if !plan.is_new(member.id)? {
+        if !plan.is_new(member.id, root)? {
             return Ok(());
         }
         self.point.distinct_objects += 1;
@@ -249,6 +308,7 @@ impl Models {
 
 #[cfg(test)]
 mod tests {
+    use super::error::Told;
     use super::*;
     use std::fs;
 
@@ -256,7 +316,7 @@ mod tests {
     type Damage<'d> = &'d dyn Fn(&Models, &Path);
 
     /// Stores that hold one object, and the plan they were made from.
-    fn stored(scratch: &Scratch) -> (Models, Plan) {
+    fn with_one_object(scratch: &Scratch) -> (Models, Plan) {
         let object = scratch.path().join("object");
         fs::write(
             &object,
@@ -310,7 +370,7 @@ mod tests {
         ];
         for (store, damage) in damages {
             let scratch = Scratch::new().unwrap();
-            let (mut models, plan) = stored(&scratch);
+            let (mut models, plan) = with_one_object(&scratch);
             assert_eq!(altered(&mut models, &plan), None);
             damage(&models, scratch.path());
             assert_eq!(altered(&mut models, &plan).as_deref(), Some(store));
@@ -320,7 +380,7 @@ mod tests {
     #[test]
     fn a_file_is_as_large_as_its_store_says() {
         let scratch = Scratch::new().unwrap();
-        let (models, _plan) = stored(&scratch);
+        let (models, _plan) = with_one_object(&scratch);
         let (point, chunks) = (models.point.clone(), models.point.chunks[0]);
         drop(models);
         let bytes = |name| fs::metadata(scratch.path().join(name)).unwrap().len();
@@ -332,5 +392,58 @@ mod tests {
             (chunks.pack, chunks.index),
             (bytes("pack-1024"), bytes("index-1024"))
         );
+    }
+
+    /// Three roots with an object each, of which `meddle` does something to the second once all
+    /// have been read: the first root's point, and why there are no others.
+    fn meddled(meddle: impl Fn(&Path)) -> (Vec<Point>, Unknown) {
+        let scratch = Scratch::new().unwrap();
+        let mut manifest = String::new();
+        for name in ["a", "b", "c"] {
+            let object = scratch.path().join(name);
+            fs::write(&object, name.repeat(5000)).unwrap();
+            manifest += &format!("{name}\t{}\n", object.display());
+        }
+        let plan = Plan::read(&scratch.path().join("plan"), &mut manifest.as_bytes()).unwrap();
+        let interrupt = Interrupt::default();
+        let mut unknown = look(&plan, &interrupt).unwrap();
+        assert!(unknown.is_none());
+        meddle(&scratch.path().join("b"));
+        let options = SizesOptions {
+            manifest: "-".into(),
+            averages: vec![1024],
+            page_bytes: 4096,
+            label: String::new(),
+            scratch: None,
+        };
+        let mut models = Models::create(&options, scratch.path()).unwrap();
+        let points = stored(&mut models, &plan, &interrupt, &mut unknown).unwrap();
+        (points, unknown.unwrap())
+    }
+
+    #[test]
+    fn what_goes_while_it_is_stored_leaves_the_roots_before_it() {
+        let altered = Told::Reason("altered");
+        let cases: [(&dyn Fn(&Path), Told); 4] = [
+            (
+                &|path| fs::remove_file(path).unwrap(),
+                Told::Errno("ENOENT".to_owned()),
+            ),
+            (
+                &|path| fs::write(path, "b").unwrap(),
+                Told::Reason("not-storable"),
+            ),
+            (
+                &|path| fs::write(path, "x".repeat(5000)).unwrap(),
+                altered.clone(),
+            ),
+            (&|path| fs::write(path, "b".repeat(6000)).unwrap(), altered),
+        ];
+        for (meddle, status) in cases {
+            let (points, unknown) = meddled(meddle);
+            assert_eq!((points.len(), points[0].private), (1, 5000), "{status:?}");
+            assert_eq!(unknown.r, 2, "{status:?}");
+            assert_eq!(unknown.error.told(), status);
+        }
     }
 }

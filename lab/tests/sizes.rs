@@ -78,7 +78,8 @@ fn what_is_shared_is_stored_once() {
     for note in [
         "#compression=none\n",
         "#strip_level=no ELF file\n",
-        "#manifest=-\n",
+        "#command=sizes\n",
+        "#option_manifest=-\n",
         "#manifest_roots=4\n#manifest_paths=5\n#known_roots=4\n",
         "#crossover_store_below_private=2\n",
         &format!("#manifest_sha256={}\n", sha256(&corpus.manifest)),
@@ -225,4 +226,23 @@ fn sections_without_names_are_no_damage() {
     assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     let note = "#strip_level=with section headers that have no names, ";
     assert!(ran.stdout.contains(note), "{}", ran.stdout);
+}
+
+/// The stream names its command, so that a report can ask for it again.
+#[test]
+fn a_report_says_how_to_measure_it_again() {
+    let corpus = shared();
+    corpus.object("manifest", corpus.manifest.as_bytes());
+    let manifest = corpus.path("manifest");
+    let option = format!("--manifest={}", manifest.display());
+    let ran = common::lab(&["sizes", &option, "--avg=4K,16K", "--label", "rack"], b"");
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    let report = common::lab(&["report", "-o", "-", "-"], ran.stdout.as_bytes());
+    assert_eq!(report.status, Some(0), "{}", report.stderr);
+    let again =
+        format!("cowitness-lab sizes --avg=4096,16384 {option} --page-size=4096 --label=rack");
+    let html = report.stdout;
+    assert!(html.contains(&again), "{again}");
+    // The sentence says which chunks.
+    assert!(html.contains("as large as chunks of 4 KiB on average"));
 }
