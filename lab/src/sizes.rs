@@ -69,9 +69,10 @@ pub fn run(options: &SizesOptions, say: &dyn Fn(&str)) -> Result<(), Failure> {
     interrupt.let_through();
     go_on(&interrupt)?;
     let mut out = BufWriter::new(out::stdout().map_err(Failure::Output)?);
-    run.write(&mut out)?;
+    let crossovers = run.crossovers();
+    run.write(&mut out, &crossovers)?;
     out.flush().map_err(Failure::Output)?;
-    for crossover in run.crossovers() {
+    for crossover in crossovers {
         say(&crossover.words());
     }
     run.unknown.map_or(Ok(()), |Unknown { r, error, .. }| {
@@ -394,6 +395,9 @@ mod tests {
         );
     }
 
+    /// Changes the file at a path.
+    type Meddle<'m> = &'m dyn Fn(&Path);
+
     /// Three roots with an object each, of which `meddle` does something to the second once all
     /// have been read: the first root's point, and why there are no others.
     fn meddled(meddle: impl Fn(&Path)) -> (Vec<Point>, Unknown) {
@@ -424,7 +428,7 @@ mod tests {
     #[test]
     fn what_goes_while_it_is_stored_leaves_the_roots_before_it() {
         let altered = Told::Reason("altered");
-        let cases: [(&dyn Fn(&Path), Told); 4] = [
+        let cases: [(Meddle<'_>, Told); 4] = [
             (
                 &|path| fs::remove_file(path).unwrap(),
                 Told::Errno("ENOENT".to_owned()),

@@ -75,15 +75,22 @@ fn what_is_shared_is_stored_once() {
     let chunks = format!(
         "#crossover_chunks_4096_below_store={small}\n#crossover_chunks_16384_below_store={large}\n"
     );
+    assert!(ran.stdout.contains(&chunks), "{chunks} in {}", ran.stdout);
+}
+
+#[test]
+fn notes_say_what_was_asked_and_which_model_overtakes_which() {
+    let corpus = shared();
+    let ran = corpus.run(&["--avg=4K"]);
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     for note in [
-        "#compression=none\n",
-        "#strip_level=no ELF file\n",
         "#command=sizes\n",
         "#option_manifest=-\n",
+        "#compression=none\n",
+        "#strip_level=no ELF file\n",
         "#manifest_roots=4\n#manifest_paths=5\n#known_roots=4\n",
         "#crossover_store_below_private=2\n",
         &format!("#manifest_sha256={}\n", sha256(&corpus.manifest)),
-        &chunks,
     ] {
         assert!(ran.stdout.contains(note), "{note} in {}", ran.stdout);
     }

@@ -162,7 +162,7 @@ impl Run<'_> {
         }
     }
 
-    fn notes(&self) -> Vec<(String, String)> {
+    fn notes(&self, crossovers: &[Crossover]) -> Vec<(String, String)> {
         let averages: Vec<String> = self.options.averages.iter().map(u64::to_string).collect();
         let fixed = [
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
@@ -188,7 +188,6 @@ impl Run<'_> {
         ];
         let mut notes: Vec<(String, String)> = Vec::new();
         notes.extend(fixed.map(|(key, value)| (key.to_owned(), value)));
-        let crossovers = self.crossovers();
         notes.extend(crossovers.iter().map(|one| (one.key.clone(), one.value())));
         notes
     }
@@ -247,10 +246,14 @@ impl Run<'_> {
         }
     }
 
-    /// Writes the stream.
-    pub(super) fn write(&self, out: impl Write) -> Result<(), SizesError> {
+    /// Writes the stream; `crossovers` are its own.
+    pub(super) fn write(
+        &self,
+        out: impl Write,
+        crossovers: &[Crossover],
+    ) -> Result<(), SizesError> {
         let mut stream = Preamble::begin(Out(out)).map_err(refused)?;
-        for (key, value) in self.notes() {
+        for (key, value) in self.notes(crossovers) {
             stream.note(&key, &value).map_err(refused)?;
         }
         let intended = self.manifest.roots * self.options.averages.len() as u64;
@@ -274,7 +277,7 @@ pub(super) fn writable(options: &SizesOptions) -> Result<(), SizesError> {
         points: Vec::new(),
         unknown: None,
     };
-    run.write(io::sink())
+    run.write(io::sink(), &run.crossovers())
 }
 
 struct Out<W>(W);
