@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -45,6 +46,9 @@ def script(main):
         # What is ignored stays so (nohup(1)).
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, stop)
+    if sys.stdout is None:
+        say("error", "standard output is closed: give it a file or a terminal")
+        return 1
     try:
         status = main()
         sys.stdout.flush()
@@ -54,13 +58,12 @@ def script(main):
     except (Refused, Failed) as error:
         say("error", error)
         return 3 if isinstance(error, Refused) else 1
-    except BrokenPipeError:
+    except OSError as error:
         # Python would complain once more when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        say("error", "nobody reads standard output any more")
-        return 1
-    except OSError as error:
-        say("error", f"{error.filename}: {error.strerror}")
+        what = error.filename or "cannot write (standard output, or a file that has no room)"
+        say("error", f"{what}: {error.strerror}; look after room, limits (ulimit -f), permissions and "
+                     "whoever reads the output")
         return 1
 
 
@@ -76,6 +79,7 @@ def binfmt_misc():
         raise Refused("registering with binfmt_misc takes root")
     with the_only_run():
         was_there = (BINFMT / "register").exists()
+        was_known = is_known()
         try:
             if not was_there:
                 mount()
@@ -86,6 +90,20 @@ def binfmt_misc():
                 unregister(entry)
             if not was_there and (BINFMT / "register").exists():
                 unmount()
+            if not was_known and is_known():
+                unload()
+
+
+def is_known():
+    """Whether the kernel has binfmt_misc, or its module loaded."""
+    return "binfmt_misc" in Path("/proc/filesystems").read_text()
+
+
+def unload():
+    """Takes the module away that mounting loaded (modprobe, or the kernel by itself)."""
+    done = subprocess.run(["rmmod", "binfmt_misc"], check=False, capture_output=True, text=True)
+    if done.returncode:
+        say("note", f"the module binfmt_misc stays loaded: {done.stderr.strip()}: rmmod binfmt_misc")
 
 
 @contextmanager
@@ -120,7 +138,7 @@ def unregister(entry):
 
 
 def mount():
-    if "binfmt_misc" not in Path("/proc/filesystems").read_text():
+    if not is_known():
         # A kernel in which it is a module; without modprobe mount says what is missing.
         if shutil.which("modprobe"):
             subprocess.run(["modprobe", "binfmt_misc"], check=False, capture_output=True)
@@ -142,10 +160,16 @@ def registered(name, magic, interpreter, flags="", offset=""):
     """The file formats that begin with `magic` (at `offset`) are run by `interpreter`.
     Documentation/admin-guide/binfmt-misc.rst."""
     text = "".join(f"\\x{byte:02x}" for byte in magic)
+    # The first character is what stands between the fields, so none of them may have it.
+    between = next((one for one in ":|,;%+~" if one not in str(interpreter)), None)
+    if not between:
+        raise Refused(f"binfmt_misc takes no interpreter with such a name: {interpreter}; TMPDIR names another place")
+    fields = ["", f"{PREFIX}{name}", "M", offset, text, "", interpreter, flags]
     try:
-        (BINFMT / "register").write_text(f":{PREFIX}{name}:M:{offset}:{text}::{interpreter}:{flags}")
+        (BINFMT / "register").write_text(between.join(map(str, fields)))
     except OSError as error:
-        raise Refused(f"cannot register with binfmt_misc: {error.strerror}") from error
+        raise Refused(f"cannot register {interpreter} with binfmt_misc: {error.strerror}: it takes at most 127 "
+                      "characters of a path; TMPDIR names another place") from error
     try:
         yield
     finally:
@@ -186,6 +210,9 @@ class Runner:
         self.appliance, self.rounds, self.folder = appliance, rounds, folder
         if folder:
             folder.mkdir(parents=True, exist_ok=True)
+            # Found out now, and not after the first run.
+            with tempfile.TemporaryFile(dir=folder):
+                pass
 
     def ab(self, label, seed, a, b, dispatch="direct"):
         """The rows of the result by metric. `dispatch` is how arm a must be reached."""

@@ -7,7 +7,7 @@ use crate::command;
 use crate::error::Error;
 use crate::init;
 use crate::sys::auxv::Auxv;
-use crate::sys::{cpu, doomed, signal, stdio};
+use crate::sys::{Errno, cpu, doomed, promise, signal, stdio};
 use crate::text::{Full, Text};
 use crate::{TARGET, VERSION};
 use core::ffi::CStr;
@@ -134,6 +134,20 @@ const fn stack_kib(request: Request) -> u64 {
     }
 }
 
+/// Looks at RLIMIT_STACK; and grows the stack before anything else is mapped, which with a small
+/// RLIMIT_AS (`ulimit -v`) may leave no room for it. `memmap` counts what its own frames take.
+fn check_room(request: Request, page_bytes: usize) -> Result<(), Error> {
+    let kib = stack_kib(request);
+    check_stack(kib)?;
+    if request == Request::Run(Topic::Memmap) {
+        return Ok(());
+    }
+    match promise::grow_stack(kib as usize * 512, page_bytes) {
+        Err(Errno::FAULT) => Err(Error::NoStack(kib / 2)),
+        _ => Ok(()),
+    }
+}
+
 fn check_stack(needed_kib: u64) -> Result<(), Error> {
     match getrlimit(Resource::Stack).current {
         // 0: it is not told (seccomp); no program could be started with that.
@@ -161,7 +175,7 @@ fn run(start: &Start<'_>) -> Result<(), Error> {
     speak_for(start);
     let mut asked = Asked::default();
     let request = cli::parse(start.argument, &mut asked)?;
-    check_stack(stack_kib(request))?;
+    check_room(request, start.auxv.page_bytes())?;
     match request {
         Request::Help(topic) => cli::print_help(topic, stdio::stdout()).map_err(Error::Output),
         Request::Run(Topic::Bench) => {

@@ -60,18 +60,24 @@ pub enum Error {
     /// An option whose value does not fit the others: its name, the value, the problem,
     /// and the most there may be.
     Setting(&'static str, u64, &'static str, u64),
+    /// Options of `bench` that exclude each other, and why.
+    Conflict(&'static str),
     /// A program that cannot be measured: its name, what about it, and the errno.
     Subject(&'static str, &'static str, Errno),
     /// A program of a kind that cannot be measured, and why.
     Unsuited(&'static str, &'static str),
     /// smaps_rollup of this kernel has something that is not known.
     Rollup(RollupError),
+    /// Somebody holds the lock of who sets this machine up: the process, if it can be told.
+    Locked(Option<u64>),
     /// The measurement is not valid or not possible here.
     Invalid(&'static str),
     /// A child has said it, and ended with this status.
     Reported(i32),
     /// RLIMIT_STACK, and what is needed, in KiB.
     SmallStack(u64, u64),
+    /// The stack does not grow by so many KiB.
+    NoStack(u64),
     /// So many checks of `selftest` failed.
     Checks(u64),
     /// A runtime error of which the command has said itself what it was.
@@ -171,8 +177,9 @@ impl Error {
     #[must_use]
     pub const fn status(&self) -> i32 {
         match self {
-            Self::Usage(_) | Self::Setting(..) | Self::Cpu(..) => 2,
+            Self::Usage(_) | Self::Setting(..) | Self::Conflict(_) | Self::Cpu(..) => 2,
             Self::Invalid(_)
+            | Self::Locked(_)
             | Self::Changed(..)
             | Self::StaysCached(..)
             | Self::CannotDropCaches(_)
@@ -204,7 +211,7 @@ impl Error {
         }
         let topic = match self {
             Self::Usage(usage) => Some(usage.topic),
-            Self::Setting(..) | Self::Cpu(..) => Some(Topic::Bench),
+            Self::Setting(..) | Self::Conflict(_) => Some(Topic::Bench),
             _ => None,
         };
         if let Some(topic) = topic {
@@ -230,6 +237,10 @@ impl Error {
             }
             Self::TooLong => {
                 line.add("a line is too long for its buffer: a defect of cowitness");
+            }
+            Self::NoStack(needed) => {
+                line.add("the stack cannot grow by ").number(needed);
+                line.add(" KiB: raise RLIMIT_AS (ulimit -v)");
             }
             Self::SmallStack(limit, needed) => {
                 line.add("the stack is too small: RLIMIT_STACK (ulimit -s) is ");
@@ -274,11 +285,13 @@ impl Error {
                         ": no such file, or its interpreter is missing; give the path: \
                          neither a shell nor PATH is used"
                     }
-                    Errno::ACCESS => ": it must be a file with permission to execute",
+                    Errno::ACCESS => {
+                        ": it must be a file with permission to execute, and not on a noexec mount"
+                    }
                     Errno::NOEXEC => {
                         ": neither a program of this CPU nor registered with binfmt_misc"
                     }
-                    _ => "",
+                    errno => limit(errno),
                 });
             }
             Self::Survives(path, pid, errno) => {
@@ -326,7 +339,7 @@ impl Error {
                     }
                     Errno::NOENT => ": its interpreter is missing, or /proc is not mounted",
                     Errno::NOEXEC => ": it is no program of this CPU",
-                    _ => "",
+                    errno => limit(errno),
                 });
             }
             Self::Changed(path, what) => {
@@ -361,7 +374,15 @@ impl Error {
                 line.add(error.problem()).add(error.field());
                 line.add(": rows with it are no figures; this version knows kernels up to 7.3");
             }
-            Self::Invalid(what) => {
+            Self::Locked(process) => {
+                match process {
+                    Some(process) => line.add("process ").number(process),
+                    None => line.add("another process"),
+                };
+                line.add(" holds the lock (flock) on /sys/kernel/mm, which keeps two runs from ");
+                line.add("setting this machine up at once: wait for its end, then start again");
+            }
+            Self::Invalid(what) | Self::Conflict(what) => {
                 line.add(what);
             }
             Self::Said => {}
@@ -372,6 +393,16 @@ impl Error {
                 line.add("checks failed: ").number(failed);
             }
         }
+    }
+}
+
+/// Which limit keeps a program from being started, and the remedy.
+const fn limit(errno: Errno) -> &'static str {
+    match errno {
+        Errno::AGAIN => ": too many processes: raise ulimit -u or pids.max",
+        Errno::BADF | Errno::MFILE => ": raise ulimit -n to 101 or more",
+        Errno::FBIG => ": it is over 1 GiB, or over ulimit -f: raise that",
+        _ => "",
     }
 }
 

@@ -99,6 +99,7 @@ impl Text {
     }
 
     /// Adds a number in lower-case hexadecimal, as maps prints addresses but for leading zeros.
+    #[inline(never)]
     pub fn address(&mut self, value: u64) -> &mut Self {
         let digits = (64 - value.leading_zeros()).div_ceil(4).max(1);
         for digit in (0..digits).rev() {
@@ -194,6 +195,17 @@ mod tests {
         let mut text = Text::new();
         write(&mut text);
         text.read().unwrap().into()
+    }
+
+    #[test]
+    fn addresses() {
+        for address in [0, 1, 0x10, 0x0040_0000, 0x7f12_3456_7000, u64::MAX] {
+            let mut text = Text::new();
+            assert_eq!(
+                text.address(address).read().unwrap(),
+                std::format!("{address:x}")
+            );
+        }
     }
 
     #[test]

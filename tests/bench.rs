@@ -313,3 +313,18 @@ fn the_summary_names_splits_speed_and_certainty_and_quiet_silences_it() {
     );
     assert_eq!(run(&format!("{args} -q")).stderr, b"");
 }
+
+/// It could never be: a write to a shared huge page gives the child small ones.
+#[test]
+fn huge_pages_and_pages_of_the_childs_own_exclude_each_other() {
+    for which in ["half", "all", "3", "random"] {
+        let output = run(&format!("bench --mb 8 --pages thp --exclusive {which}"));
+        assert_eq!(output.status.code(), Some(2), "{which}");
+        assert!(output.stdout.is_empty());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            said.starts_with("cowitness: error: --exclusive takes --pages small: "),
+            "{said}"
+        );
+    }
+}

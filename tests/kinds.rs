@@ -5,14 +5,11 @@
 mod common;
 
 use common::{
-    BINARY, Row, command, command_as_nobody, is_root, kernel, number, run, stdout, vmread_splits,
-    whole_stream,
+    BINARY, PINNING, Row, answered as of, command, command_as_nobody, group, in_a_session, is_root,
+    kernel, number, page, run, stdout, vmread_splits, whole_stream,
 };
-use std::fs;
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, OnceLock};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 /// Kinds that fork shares: a read-only pin of such a page unshares it, whatever else it is.
 const SHARED: [&str; 5] = [
@@ -50,31 +47,12 @@ const CLOSED: [&str; 5] = [
     "guard",
     "memfd-secret",
 ];
-const PINNING: [&str; 2] = ["vmread", "vmread-batch"];
 const REFERENCING: [&str; 3] = ["proc", "proc-seek", "ptrace"];
-
-/// Runs with `--setup` change the machine, and others see that: one run at a time.
-static MACHINE: Mutex<()> = Mutex::new(());
 
 /// Every kind and reader, once.
 fn rows() -> &'static [Row] {
     static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
-    ROWS.get_or_init(|| {
-        let _alone = MACHINE.lock();
-        whole_stream(&stdout(&run("probe -q"))).rows
-    })
-}
-
-/// The rows of a kind and some readers that were answered.
-fn of<'r>(rows: &'r [Row], kind: &str, methods: &[&str]) -> Vec<&'r Row> {
-    let wanted = |row: &&Row| {
-        row["kind"] == kind && methods.contains(&&*row["method"]) && row["status"] == "ok"
-    };
-    rows.iter().filter(wanted).collect()
-}
-
-fn page(row: &Row) -> i64 {
-    number(row, "page_bytes").unwrap()
+    ROWS.get_or_init(|| whole_stream(&stdout(&run("probe -q"))).rows)
 }
 
 #[test]
@@ -145,11 +123,29 @@ fn pins_split_what_fork_shares_and_references_split_nothing() {
     }
 }
 
+/// The tool looks at its own stack, on which it also keeps what it counts: wherever the pages'
+/// borders lie on it, which the environment's length decides, looking changes nothing.
+#[test]
+fn the_stack_is_as_it_was_wherever_it_begins() {
+    for bytes in (0..4096).step_by(32) {
+        let output = Command::new("setarch")
+            .args(["-R", BINARY, "probe", "--kind=stack", "--method=proc", "-q"])
+            .env_clear()
+            .env("PLACE", "x".repeat(bytes))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{bytes}: {said}");
+    }
+}
+
 /// A page that is anonymous, shared no more and not marked exclusive is marked so by the
 /// first pin: a fault, and no copy (do_wp_page in mm/memory.c, wp_can_reuse_anon_folio).
 #[test]
 fn a_page_whose_other_owner_is_gone_is_not_copied() {
-    for row in of(rows(), "anon-parent-gone", &PINNING) {
+    let pinned = of(rows(), "anon-parent-gone", &PINNING);
+    assert_eq!(pinned.len(), 4);
+    for row in pinned {
         let pages = number(row, "requested_bytes").unwrap() / page(row);
         let faults = if vmread_splits() { pages } else { 0 };
         assert_eq!(number(row, "reader_minflt"), Some(faults), "{row:?}");
@@ -185,7 +181,9 @@ fn absent_pages_are_brought_into_the_target_and_charged_to_the_reader() {
 /// 64 KiB around the one page that was read (do_fault_around in mm/memory.c).
 #[test]
 fn one_page_of_a_file_brings_its_neighbours() {
-    for row in of(rows(), "file-private-untouched", &["proc", "vmread"]) {
+    let read = of(rows(), "file-private-untouched", &["proc", "vmread"]);
+    assert_eq!(read.len(), 4);
+    for row in read {
         if row["op"] == "page" && page(row) == 4096 {
             assert_eq!(number(row, "faulted_in_pages"), Some(16), "{row:?}");
         }
@@ -205,8 +203,12 @@ fn hybrid_changes_nothing_of_any_kind() {
             "split_pages",
             "faulted_in_pages",
             "swapped_in_pages",
+            "target_minflt",
+            "target_majflt",
             "target_rss_kib",
+            "target_pss_kib",
             "target_private_kib",
+            "target_shared_dirty_kib",
             "target_anon_huge_kib",
             "vma_change",
             "partner_private_kib",
@@ -273,10 +275,12 @@ fn closed_memory_is_refused_in_each_readers_words() {
 #[test]
 fn protection_stops_a_pin_and_not_ptrace() {
     for kind in ["prot-none", "write-only", "exec-only"] {
-        for row in of(rows(), kind, &PINNING) {
+        let (pinned, forced) = (of(rows(), kind, &PINNING), of(rows(), kind, &["ptrace"]));
+        assert_eq!((pinned.len(), forced.len()), (4, 2), "{kind}");
+        for row in pinned {
             assert_eq!(row["errno"], "EFAULT", "{row:?}");
         }
-        for row in of(rows(), kind, &["ptrace"]) {
+        for row in forced {
             assert_eq!(row["returned_bytes"], row["requested_bytes"], "{row:?}");
             assert_eq!(row["content"], "ok");
         }
@@ -299,6 +303,29 @@ fn reading_below_a_stack_makes_it_grow() {
         if kernel() >= (6, 5) {
             assert_eq!(row["errno"], "EFAULT", "{row:?}");
             assert_eq!(number(row, "faulted_in_pages"), Some(0));
+        }
+    }
+}
+
+/// Each row has memory of its own, and so no reader's marks are another's.
+#[test]
+fn the_order_of_readers_changes_no_row() {
+    let ask = |methods: &str| {
+        let kinds = "anon-fork-shared,anon-own,file-private,memfd,heap,stack,last-page";
+        let mut rows = whole_stream(&stdout(&run(&format!(
+            "probe -q --kind {kinds} --method {methods}"
+        ))))
+        .rows;
+        rows.sort_by_key(|row| ["kind", "op", "method"].map(|column| row[column].clone()));
+        rows
+    };
+    let (one, other) = (ask("proc,ptrace,vmread"), ask("vmread,ptrace,proc"));
+    assert!(one.len() >= 4 * 7);
+    assert_eq!(one.len(), other.len());
+    for (one, other) in one.iter().zip(&other) {
+        assert_eq!(one["status"], other["status"], "{one:?}");
+        for column in ["target_referenced_kib", "target_rss_kib", "split_pages"] {
+            assert_eq!(one[column], other[column], "{column} {one:?} {other:?}");
         }
     }
 }
@@ -337,6 +364,18 @@ fn a_huge_page_is_broken_up_by_a_pin_of_one_page() {
     }
 }
 
+/// What comes before what cannot be had is handed over, by every reader.
+#[test]
+fn the_page_before_the_end_of_all_memory_comes() {
+    let rows = rows().iter();
+    let cross = |row: &&Row| row["kind"] == "last-page" && row["op"] == "cross";
+    for row in rows.filter(cross) {
+        if ["proc", "vmread", "hybrid"].contains(&&*row["method"]) && row["status"] == "ok" {
+            assert_eq!(number(row, "returned_bytes"), Some(page(row)), "{row:?}");
+        }
+    }
+}
+
 #[test]
 fn a_file_is_read_through_map_files_and_stays_out_of_the_target() {
     if !is_root() {
@@ -352,24 +391,6 @@ fn a_file_is_read_through_map_files_and_stays_out_of_the_target() {
         .iter()
         .find(|row| row["kind"] == "anon-own" && row["method"] == "map-files");
     assert_eq!(own.unwrap()["status"], "skipped:no-file-behind-it");
-}
-
-/// A session of its own: whatever it leaves behind can be found.
-fn in_a_session(args: &str) -> Command {
-    let mut command = command(args);
-    command.process_group(0);
-    command
-}
-
-/// Processes of a group.
-fn group(leader: u32) -> Vec<String> {
-    let folders = fs::read_dir("/proc").unwrap().flatten();
-    let stats = folders.filter_map(|folder| fs::read_to_string(folder.path().join("stat")).ok());
-    let of_group = |stat: &String| {
-        let words = stat.rsplit(')').next().unwrap_or("");
-        words.split_whitespace().nth(2) == Some(&leader.to_string())
-    };
-    stats.filter(of_group).collect()
 }
 
 #[test]
@@ -398,12 +419,25 @@ fn a_read_that_never_returns_is_given_up_and_leaves_nobody_behind() {
     assert_eq!(status("ptrace"), says("ok", "EIO"));
 }
 
+/// Nothing came, and that is what there is to say of it.
+#[test]
+fn a_reader_that_never_returned_is_told_of() {
+    let output = run("probe --kind uffd-missing --method vmread");
+    let control = &whole_stream(&stdout(&output)).rows[0];
+    if control["status"] != "ok" {
+        return;
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let lines = "first\n  vmread: gets 0 kinds\n    never returns: uffd-missing\n";
+    assert!(said.contains(lines), "{said}");
+    assert!(!said.contains("to change least"), "{said}");
+}
+
 #[test]
 fn an_ordinary_user_has_an_answer_to_every_question() {
     let Some((mut command, _folder)) = command_as_nobody("probe -q") else {
         return;
     };
-    let _alone = MACHINE.lock();
     let theirs = whole_stream(&stdout(&command.output().unwrap())).rows;
     let ours = whole_stream(&stdout(&run("probe -q"))).rows;
     assert_eq!(theirs.len(), ours.len());
@@ -420,6 +454,28 @@ fn an_ordinary_user_has_an_answer_to_every_question() {
             }
         }
     }
+}
+
+/// What a child leaves behind is reaped by the tool: the process that would inherit it (here one
+/// that reaps nobody) has no child in the end.
+#[test]
+fn a_killed_server_is_reaped() {
+    // PR_SET_CHILD_SUBREAPER is 36.
+    let script = "import ctypes, os, subprocess, sys\n\
+        assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0\n\
+        told = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, text=True).stdout\n\
+        left = open(f'/proc/self/task/{os.getpid()}/children').read()\n\
+        print(repr(left), told.count('skipped:blocked'), told.count('fuse-silent,'))";
+    let mut python = Command::new("python3");
+    python.args(["-c", script, BINARY, "probe", "-q", "--kind", "fuse-silent"]);
+    let Ok(output) = python.args(["--method", "proc,vmread"]).output() else {
+        eprintln!("skipped: there is no python3");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let has_fuse = of(rows(), "fuse-silent", &["none"]).len() == 1;
+    let blocked = if has_fuse { 2 } else { 0 };
+    assert_eq!(said.trim_end(), format!("'' {blocked} 3"));
 }
 
 /// A want of descriptors says nothing of a kind, nor of what may be done here.
@@ -444,183 +500,25 @@ fn a_want_of_descriptors_is_told_as_such() {
     assert_eq!(output.status.code(), Some(3));
 }
 
-/// What `--setup` changes, as text.
-fn settings() -> Vec<Option<String>> {
-    const MM: &str = "/sys/kernel/mm";
-    let files = [
-        format!("{MM}/transparent_hugepage/enabled"),
-        format!("{MM}/transparent_hugepage/hugepages-64kB/enabled"),
-        format!("{MM}/ksm/run"),
-        format!("{MM}/ksm/pages_to_scan"),
-        format!("{MM}/ksm/sleep_millisecs"),
-        "/proc/sys/vm/nr_hugepages".to_owned(),
-        "/proc/swaps".to_owned(),
-        "/sys/block/zram0/disksize".to_owned(),
-    ];
-    files
-        .iter()
-        .map(|file| fs::read_to_string(file).ok())
-        .collect()
-}
-
-/// Killed with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if !matches!(self.0.try_wait(), Ok(None)) {
-            return;
-        }
-        // Its own end, so that it puts everything back.
-        let pid = self.0.id().to_string();
-        let _ = Command::new("kill").args(["-TERM", &pid]).status();
-        let _ = self.0.wait();
-    }
-}
-
+/// A row says that its child moved only if it was seen to: with a descriptor too few the errno
+/// is what stands there.
 #[test]
-fn what_is_set_up_is_used_and_put_back() {
-    if !is_root() {
-        return;
-    }
-    let _alone = MACHINE.lock();
-    let before = settings();
-    let output = run("probe -q --setup --kind mthp-64k,hugetlb,swapped,ksm");
-    assert_eq!(settings(), before);
-    let rows = whole_stream(&stdout(&output)).rows;
-    for row in of(&rows, "swapped", &["proc", "vmread"]) {
-        let pages = number(row, "requested_bytes").unwrap() / page(row);
-        assert_eq!(number(row, "swapped_in_pages"), Some(pages), "{row:?}");
-        assert!(number(row, "reader_majflt") > Some(0), "{row:?}");
-    }
-    for row in rows
-        .iter()
-        .filter(|row| row["kind"] == "swapped" && row["method"] == "hybrid")
-    {
-        assert!(row["status"].starts_with("skipped:"), "{row:?}");
-        assert!(number(row, "swapped_in_pages").is_none_or(|pages| pages == 0));
-    }
-    // KSM is stopped once it has merged, and does not merge again what was split.
-    for kind in ["hugetlb", "mthp-64k", "ksm"] {
-        for row in of(&rows, kind, &PINNING) {
-            let tracked = number(row, "tracked_pages");
-            assert!(tracked > Some(0));
-            let want = if vmread_splits() { tracked } else { Some(0) };
-            assert_eq!(number(row, "split_pages"), want, "{row:?}");
-        }
-        for row in of(&rows, kind, &["proc", "hybrid"]) {
-            assert_eq!(number(row, "split_pages"), Some(0), "{row:?}");
-        }
-    }
-    a_hugetlb_copy_is_private_memory(&rows);
-}
-
-/// A pin copies the whole huge page, however little of it is read, and smaps has that in
-/// Private_Hugetlb and nowhere else (smaps_hugetlb_range, fs/proc/task_mmu.c).
-fn a_hugetlb_copy_is_private_memory(rows: &[Row]) {
-    let huge = fs::read_to_string("/proc/meminfo").unwrap();
-    let huge = huge
-        .lines()
-        .find_map(|line| line.strip_prefix("Hugepagesize:"));
-    let huge: Option<i64> = huge.and_then(|kib| kib.trim().strip_suffix(" kB")?.parse().ok());
-    for row in of(rows, "hugetlb", &["none", "proc", "vmread", "vmread-batch"]) {
-        let copies = vmread_splits() && PINNING.contains(&&*row["method"]);
-        let want = if copies { huge } else { Some(0) };
-        assert_eq!(number(row, "target_private_kib"), want, "{row:?}");
-        for unknown in ["target_rss_kib", "target_pss_kib", "target_referenced_kib"] {
-            assert_eq!(number(row, unknown), None, "{unknown} {row:?}");
-        }
-    }
-}
-
-/// A run with `--setup` of some seconds, for a read of it blocks, once it has begun to set up.
-fn setting_up(before: &[Option<String>]) -> Running {
-    let mut command = in_a_session("probe --setup --kind uffd-missing,ksm");
-    let spawned = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let mut running = Running(spawned.unwrap());
-    while settings() == before {
-        assert_eq!(
-            running.0.try_wait().unwrap(),
-            None,
-            "{BINARY} ended too soon"
+fn a_child_that_cannot_be_looked_at_is_not_said_to_have_moved() {
+    let mut wanting = 0;
+    for limit in 7..16 {
+        let script = format!(
+            "ulimit -n {limit}; exec {BINARY} probe -q \
+             --kind anon-own,file-private-untouched --method map-files,hybrid"
         );
-        std::thread::yield_now();
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        for row in text.lines().filter(|row| row.starts_with("probe,")) {
+            let status = row.rsplit(',').next().unwrap();
+            assert!(!status.contains("target-"), "{limit}: {row}");
+            wanting += usize::from(status == "errno:EMFILE");
+        }
     }
-    running
-}
-
-/// Two runs would undo what the other needs, and put back what the other has changed.
-#[test]
-fn only_one_run_sets_up_at_a_time() {
-    if !is_root() {
-        return;
-    }
-    let _alone = MACHINE.lock();
-    let before = settings();
-    let first = setting_up(&before);
-    let second = run("probe --setup -q --kind hole --method proc");
-    assert_eq!(second.status.code(), Some(3));
-    assert_eq!(
-        String::from_utf8_lossy(&second.stderr),
-        "cowitness: error: another probe has set up this machine and will put it back: wait for \
-         its end, then start again\n"
-    );
-    assert!(second.stdout.is_empty());
-    assert_ne!(settings(), before);
-    drop(first);
-    assert_eq!(settings(), before);
-}
-
-#[test]
-fn what_is_taken_away_meanwhile_is_no_clean_end() {
-    const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
-    if !is_root() || !fs::read_to_string(ENABLED).is_ok_and(|text| text.contains("[madvise]")) {
-        return;
-    }
-    let _alone = MACHINE.lock();
-    // What is there is looked at before the first byte of output, and thp comes last.
-    let mut command = command(
-        "probe --kind anon-fork-shared,prot-none,hole,anon-own,anon-untouched,write-only,\
-         exec-only,shared-anon,memfd,thp",
-    );
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), "#cowitness 1");
-    fs::write(ENABLED, "never").unwrap();
-    let rest: Vec<String> = lines.map_while(Result::ok).collect();
-    fs::write(ENABLED, "madvise").unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(rest.iter().any(|row| row.ends_with("skipped:needs-setup")));
-    assert_eq!(output.status.code(), Some(3));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        said.contains("somebody has taken away what a kind needs"),
-        "{said}"
-    );
-}
-
-#[test]
-fn a_signal_puts_everything_back_first() {
-    if !is_root() {
-        return;
-    }
-    let _alone = MACHINE.lock();
-    for (signal, status) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
-        let before = settings();
-        let mut running = setting_up(&before);
-        let pid = running.0.id();
-        let sent = Command::new("kill")
-            .args([signal, &pid.to_string()])
-            .status();
-        assert!(sent.unwrap().success());
-        assert_eq!(running.0.wait().unwrap().code(), Some(status));
-        assert_eq!(settings(), before);
-        assert_eq!(group(pid), Vec::<String>::new());
-    }
+    assert!(wanting > 0);
 }
 
 #[test]

@@ -3,9 +3,11 @@
 //! by this test's own look at the frames, not by what the tool says.
 
 mod common;
+#[path = "common/audit.rs"]
+mod helpers;
 
-use common::{is_root, number, run, stdout, whole_stream};
-use std::fs::{self, File};
+use common::{Row, is_root, number, run, stdout, vmread_splits, whole_stream};
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
@@ -24,6 +26,7 @@ address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
 first = -address % huge
 memory.madvise(14)  # MADV_HUGEPAGE
 memory[first:first + size] = b"\x07" * size
+rollup = open("/proc/self/smaps_rollup").read().split("AnonHugePages:")[-1].split()[0]
 def rewrite():
     for at in range(first, first + size, 2 * page):
         memory[at] = 9
@@ -33,16 +36,23 @@ if child == 0:
     libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     if mode == "child-rewrites":
         rewrite()
+    if "child-breaks" in mode:
+        for at in range(first, first + size, huge):
+            memory[at + huge - page] = 9
+    if mode == "child-breaks, advises":
+        memory.madvise(15)  # MADV_NOHUGEPAGE
+    if mode == "child-breaks, is told":
+        libc.prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE
     os.write(tell, b"x")
     while True:
         signal.pause()
 os.read(ready, 1)
 if mode == "parent-rewrites":
     rewrite()
-if mode == "parent-drops":
+if mode == "parent-drops" or "child-breaks" in mode:
     for at in range(first, first + size, huge):
         memory.madvise(4, at + huge // 2, huge // 2)  # MADV_DONTNEED
-print(os.getpid() if mode == "child-rewrites" else child, address + first, size, flush=True)
+print(os.getpid() if mode == "child-rewrites" else child, address + first, size, rollup, flush=True)
 sys.stdin.read()
 "#;
 
@@ -52,6 +62,8 @@ struct Shared {
     pid: u32,
     start: u64,
     bytes: u64,
+    /// Of huge pages, at first.
+    huge_kib: u64,
 }
 
 impl Shared {
@@ -71,17 +83,9 @@ impl Shared {
             pid: word() as u32,
             start: word(),
             bytes: word(),
+            huge_kib: word(),
             process,
         }
-    }
-
-    /// Whether the kernel did give it huge pages, at first.
-    fn has_huge_pages(&self) -> bool {
-        [self.pid, self.process.id()].iter().any(|pid| {
-            let smaps = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap();
-            let mut lines = smaps.lines();
-            lines.any(|line| line.starts_with("AnonHugePages:") && !line.contains(" 0 kB"))
-        })
     }
 
     fn frames(&self) -> Vec<u64> {
@@ -109,7 +113,15 @@ fn moved(before: &[u64], after: &[u64]) -> i64 {
     pairs.filter(|(before, after)| before != after).count() as i64
 }
 
-const MODES: [&str; 3] = ["parent-rewrites", "child-rewrites", "parent-drops"];
+/// In the last two smaps says that no huge page is there and none will be: what one was broken
+/// into, by writing, is in a large folio all the same, and fork shares that.
+const MODES: [&str; 5] = [
+    "parent-rewrites",
+    "child-rewrites",
+    "parent-drops",
+    "child-breaks, advises",
+    "child-breaks, is told",
+];
 
 /// A target in that mode, or why there is none here.
 fn target(mode: &str) -> Option<Shared> {
@@ -118,9 +130,7 @@ fn target(mode: &str) -> Option<Shared> {
         eprintln!("skipped: frames are hidden");
         return None;
     }
-    // The writer's huge pages are in pieces; who rewrote nothing still has them whole, unless
-    // the other half was dropped from under them.
-    if !shared.has_huge_pages() {
+    if shared.huge_kib == 0 {
         eprintln!("skipped: no huge pages here");
         return None;
     }
@@ -141,4 +151,34 @@ fn hybrid_moves_no_page_of_a_shared_huge_page() {
             Some(true)
         );
     }
+}
+
+/// The memory's own row of `survey`, or that of the greater part of it.
+fn survey(pid: u32, start: u64) -> Row {
+    let rows = whole_stream(&stdout(&run(&format!("survey -q {pid}")))).rows;
+    let at = |row: &Row, column: &str| u64::from_str_radix(&row[column], 16).unwrap_or(0);
+    let holds = |row: &&Row| (at(row, "start")..at(row, "end")).contains(&start);
+    rows.iter().find(holds).expect("it is mapped").clone()
+}
+
+/// Elsewhere on the machine large folios change nothing: root is told of each page.
+#[test]
+fn survey_knows_what_is_split_unless_a_large_folio_is_there() {
+    let Some(shared) = target("child-breaks, advises") else {
+        return;
+    };
+    let row = survey(shared.pid, shared.start);
+    assert_eq!(number(&row, "vmread_split_pages"), None, "{row:?}");
+    assert_eq!(number(&row, "hybrid_split_pages"), Some(0), "{row:?}");
+    let small = helpers::Target::new(helpers::PREFORKED);
+    let worker = small.ready.split(' ').next().unwrap();
+    let total = helpers::survey_total(worker);
+    let predicted = number(&total, "vmread_split_pages");
+    let want = match vmread_splits() {
+        true => number(&total, "shared_anon_pages"),
+        false => Some(0),
+    };
+    // Of what is readable.
+    assert!(predicted.is_some() && predicted <= want, "{total:?}");
+    assert!(!vmread_splits() || predicted >= Some(3 << 10), "{total:?}");
 }

@@ -121,6 +121,37 @@ fn readers_can_be_chosen_and_others_are_refused() {
     );
 }
 
+/// The reasons that rows can have, from the sources, each explained in METHOD.
+#[test]
+fn every_reason_of_a_row_is_explained() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/");
+    let read = |path: &str| fs::read_to_string(format!("{root}{path}")).unwrap();
+    let method = read("METHOD.md");
+    let mut found = 0;
+    for path in [
+        "src/emit/probe_row.rs",
+        "src/measure/case.rs",
+        "src/measure/probe/judge.rs",
+        "src/measure/probe/look.rs",
+        "src/measure/probe/mod.rs",
+        "src/measure/probe/read.rs",
+    ] {
+        let source = read(path);
+        let shipped = source.split("#[cfg(test)]").next().unwrap();
+        for word in shipped.split('"').skip(1).step_by(2) {
+            let is_reason = word.contains('-')
+                && word
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+            if is_reason && word != "map-files" {
+                assert!(method.contains(&format!("`{word}`")), "{path}: {word}");
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 25, "{found}");
+}
+
 #[test]
 fn selftest_counts_its_lines() {
     let text = stdout(&run("selftest"));
@@ -148,6 +179,29 @@ fn selftest_counts_its_lines() {
             "{name}: {text}"
         );
     }
+}
+
+/// Of this kernel's smaps_rollup, by what the file itself has: the names in front of the colons.
+#[test]
+fn selftest_counts_the_fields_of_smaps_rollup() {
+    let text = stdout(&run("selftest"));
+    let mut lines = text.lines();
+    let said = lines.find(|line| line.contains(" smaps-rollup: ")).unwrap();
+    let Ok(file) = fs::read_to_string("/proc/self/smaps_rollup") else {
+        assert_eq!(said, "skip smaps-rollup: ENOENT");
+        return;
+    };
+    let fields: Vec<&str> = file
+        .lines()
+        .skip(1)
+        .map(|line| line.split(':').next().unwrap())
+        .collect();
+    let there = format!("ok smaps-rollup: {} of 22 known fields", fields.len());
+    assert!(said.starts_with(&there), "{said}");
+    let lacking = said.split_once(", without ").map_or("", |(_, names)| names);
+    let lacking: Vec<&str> = lacking.split_terminator(", ").collect();
+    assert_eq!(fields.len() + lacking.len(), 22, "{said}");
+    assert!(!lacking.iter().any(|name| fields.contains(name)), "{said}");
 }
 
 /// A full device takes nothing: the run fails, and says so.

@@ -5,13 +5,14 @@ mod common;
 #[path = "common/sharing.rs"]
 mod helpers;
 
-use common::{BINARY, Folder, Row, command, command_as_nobody, field, run};
+use common::{BINARY, Folder, Row, Stream, command, command_as_nobody, field, run};
 use helpers::{
     Marker, PYTHON, Running, alone, arm, both, decimal, processes_with, sharing, statuses, streams,
     verdicts, wait_for,
 };
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 /// All rows have one of `allowed`, at least one the first; nothing but `elf` is looked at.
@@ -147,10 +148,38 @@ fn children_from_before_are_not_those_of_subjects() {
     assert_eq!(statuses(&processes), BTreeSet::from(["ok"]));
 }
 
+/// Both streams of a run as nobody of a python3 that may become root, and what it said; `PYTHON`
+/// in the program is that file. `None` if that cannot be had.
+fn with_setuid_python(program: &str) -> Option<((Stream, Stream), String)> {
+    let (mut nobody, folder) =
+        command_as_nobody("sharing -q --settle 5 --n 2,3 --reps 2 --arm elf --")?;
+    let copy = folder.0.join("python3");
+    let found = ["/usr/local/bin", "/usr/bin"]
+        .map(|folder| format!("{folder}/{PYTHON}"))
+        .into_iter()
+        .find(|path| fs::metadata(path).is_ok())?;
+    fs::copy(found, &copy).unwrap();
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
+    // A subject that goes on has our standard error, too; a pipe would not end.
+    let said = folder.0.join("said");
+    let program = program.replace("PYTHON", copy.to_str().unwrap());
+    let first = match program.contains("execv") {
+        true => PYTHON.as_ref(),
+        false => copy.as_path(),
+    };
+    let output = nobody
+        .arg(first)
+        .args(["-c", &program])
+        .stderr(fs::File::create(&said).unwrap())
+        .output()
+        .unwrap();
+    let said = fs::read_to_string(said).unwrap();
+    Some((both(&output, 3), said))
+}
+
 /// A program that becomes root altogether may not be killed by nobody.
 #[test]
 fn a_subject_that_may_not_be_killed_ends_with_its_input_or_is_told() {
-    use std::os::unix::fs::PermissionsExt;
     let _alone = alone();
     let marker = Marker::new();
     let becomes_root = "import os, sys, time; os.setresuid(0, 0, 0); ";
@@ -161,33 +190,7 @@ fn a_subject_that_may_not_be_killed_ends_with_its_input_or_is_told() {
          os.execv('PYTHON', ['python3', '-c', '{becomes_root}time.sleep({})'])",
         marker.0
     );
-    let seen = |program: &str| {
-        let (mut nobody, folder) =
-            command_as_nobody("sharing -q --settle 5 --n 2,3 --reps 2 --arm elf --")?;
-        let copy = folder.0.join("python3");
-        let found = ["/usr/local/bin", "/usr/bin"]
-            .map(|folder| format!("{folder}/{PYTHON}"))
-            .into_iter()
-            .find(|path| fs::metadata(path).is_ok())?;
-        fs::copy(found, &copy).unwrap();
-        fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
-        // A subject that goes on has our standard error, too; a pipe would not end.
-        let said = folder.0.join("said");
-        let program = program.replace("PYTHON", copy.to_str().unwrap());
-        let first = match program.contains("execv") {
-            true => PYTHON.as_ref(),
-            false => copy.as_path(),
-        };
-        let output = nobody
-            .arg(first)
-            .args(["-c", &program])
-            .stderr(fs::File::create(&said).unwrap())
-            .output()
-            .unwrap();
-        let said = fs::read_to_string(said).unwrap();
-        Some((both(&output, 3), said))
-    };
-    let Some(((processes, _), _)) = seen(&ends) else {
+    let Some(((processes, _), _)) = with_setuid_python(&ends) else {
         return;
     };
     if statuses(&processes).contains("skipped:exited-1") {
@@ -202,7 +205,7 @@ fn a_subject_that_may_not_be_killed_ends_with_its_input_or_is_told() {
         "{:?}",
         statuses(&processes)
     );
-    let Some(((processes, _), said)) = seen(&goes_on) else {
+    let Some(((processes, _), said)) = with_setuid_python(&goes_on) else {
         return;
     };
     assert_eq!(processes.rows.len(), 10);
@@ -466,7 +469,7 @@ fn programs_that_cannot_be_measured_are_refused_before_anything_is_written() {
             "cannot find the program '/nonexistent/cat': ENOENT",
         ),
         (&["--", script], 1, "it is not a 64-bit ELF program"),
-        (&["--", "/"], 1, "cannot read the program '/': EISDIR"),
+        (&["--", "/"], 1, "cannot use '/': it is not a regular file"),
         (
             &["--arm", "elf,static=/bin/cat", "--", "cat"],
             1,
@@ -499,7 +502,7 @@ fn a_program_that_may_not_be_executed_names_the_errno() {
     let folder = Folder::open_to_all();
     let copy = folder.0.join("cat");
     fs::copy("/bin/cat", &copy).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    let mode = fs::Permissions::from_mode(0o644);
     fs::set_permissions(&copy, mode).unwrap();
     let path = copy.to_str().unwrap();
     spoiled("", &[path], &["errno:EACCES", OTHERS]);

@@ -97,7 +97,33 @@ fn what_cannot_be_run_is_said_before_anything_is_written() {
 
 #[test]
 fn senseless_words_are_usage_errors() {
-    let cases: [(&[&str], &str); 13] = [
+    let cases: [(&[&str], &str); 15] = [
+        (
+            &[
+                "ab",
+                "--cold",
+                "--b-via=memfd",
+                "--a",
+                "x",
+                "--",
+                "--b",
+                "y",
+            ],
+            "--b-via 'memfd': must be execve with --cold",
+        ),
+        (
+            &[
+                "ab",
+                "--cold",
+                "--a-via=native",
+                "--a",
+                "x",
+                "--",
+                "--b",
+                "y",
+            ],
+            "--a-via 'native': must be execve with --cold",
+        ),
         (&[], "no mode given: must be ab or slope"),
         (&["fast"], "mode 'fast': must be ab or slope"),
         (&["ab"], "no --a CMD given"),
@@ -274,7 +300,15 @@ fn wait_until(what: &dyn Fn() -> bool) -> bool {
 /// A shell that starts another program: both end with the tool.
 #[test]
 fn a_signal_ends_the_tool_and_all_that_it_runs() {
-    for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3)] {
+    for (name, number) in [
+        ("INT", 2),
+        ("TERM", 15),
+        ("HUP", 1),
+        ("QUIT", 3),
+        ("USR1", 10),
+        ("XCPU", 24),
+        ("40", 40),
+    ] {
         let word = format!("8{number:02}{:08}", std::process::id());
         let shell = format!("/bin/sleep {word}; true");
         let tool = Command::new(BINARY)

@@ -2,8 +2,14 @@
 //! process_vm_readv then does to them.
 
 mod common;
+#[path = "common/audit.rs"]
+mod helpers;
 
-use common::{Row, command_as_nobody, number, run, stdout, vmread_splits, whole_stream};
+use common::{
+    BINARY, Row, command_as_nobody, is_root, number, run, stdout, vmread_splits, whole_stream,
+};
+use cowitness::reader::hybrid::large;
+use helpers::{Target, audit, get, near, signal, state, until};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -102,17 +108,21 @@ impl Drop for Forked {
 fn what_is_predicted_happens() {
     let mut forked = Forked::new();
     let (row, total) = forked.survey();
-    let get = |row: &Row, column: &str| number(row, column).unwrap();
     assert_eq!(get(&row, "present_pages"), 256);
     assert_eq!(get(&row, "exclusive_pages"), 64);
     assert_eq!(get(&row, "shared_anon_pages"), 192);
     assert_eq!(get(&row, "absent_pages"), 0);
     assert_eq!(get(&row, "proc_split_pages"), 0);
     let predicted = if vmread_splits() { 192 } else { 0 };
-    assert_eq!(get(&row, "vmread_split_pages"), predicted);
+    match number(&row, "vmread_split_pages") {
+        Some(pages) => assert_eq!(pages, predicted),
+        // Only root is told whether a page is part of a large folio.
+        None => assert!(!is_root() && large::possible(), "{row:?}"),
+    }
+    let extra = number(&row, "vmread_split_pages").map(|pages| pages * get(&row, "page_bytes"));
     assert_eq!(
-        get(&row, "vmread_extra_kib"),
-        predicted * get(&row, "page_bytes") / 1024
+        number(&row, "vmread_extra_kib"),
+        extra.map(|bytes| bytes / 1024)
     );
     assert_eq!(get(&row, "hybrid_split_pages"), 0);
     assert_eq!(forked.read(), 256);
@@ -149,6 +159,9 @@ fn the_total_is_the_sum_of_its_rows() {
         "swapped_pages",
         "absent_pages",
         "vmread_split_pages",
+        "proc_faulted_pages",
+        "guard_pages",
+        "faulted_kib",
     ] {
         let sum: i64 = rows.iter().filter_map(|row| number(row, column)).sum();
         assert_eq!(number(total, column), Some(sum), "{column}");
@@ -168,8 +181,9 @@ fn processes_without_memory_and_without_permission_are_refused() {
         std::thread::yield_now();
     }
     let output = run(&format!("survey {}", zombie.id()));
-    assert!(matches!(output.status.code(), Some(1 | 3)), "{output:?}");
-    assert!(!String::from_utf8_lossy(&output.stdout).contains("[total],0,0,0,0,0,0,0,0,0,,ok"));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("it is a zombie"));
+    assert!(output.stdout.is_empty());
     zombie.wait().unwrap();
     let forked = Forked::new();
     if let Some((mut command, _folder)) = command_as_nobody(&format!("survey {}", forked.child)) {
@@ -220,4 +234,132 @@ sys.stdin.read()
     assert_eq!(number(row, "vmread_split_pages"), Some(0), "{row:?}");
     drop(target.stdin.take());
     target.wait().unwrap();
+}
+
+/// What no reader brings in: behind the end of a file, guard regions, a mere reserve. Prints the
+/// addresses of the file of 3 pages in 64, of 40 pages of a file with 16 of a guard behind them,
+/// and of 512 MiB with one page written.
+const OUT_OF_REACH: &str = r#"
+import ctypes, mmap, os, sys, tempfile
+page = os.sysconf("SC_PAGE_SIZE")
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+def file(pages):
+    file = tempfile.TemporaryFile()
+    os.truncate(file.fileno(), pages * page)
+    return os.dup(file.fileno())
+short = file(64)
+ended = libc.mmap(None, 64 * page, 1, 1, short, 0)
+os.truncate(short, 3 * page)
+guarded = libc.mmap(None, 56 * page, 1, 2, file(56), 0)
+has_guard = libc.madvise(guarded + 40 * page, 16 * page, 102) == 0  # MADV_GUARD_INSTALL
+reserve = libc.mmap(None, 512 << 20, 3, 0x4022, -1, 0)
+ctypes.memset(reserve + (256 << 20) + page, 1, 1)
+print(f"{ended:x} {guarded:x} {reserve:x} {int(has_guard)}", flush=True)
+sys.stdin.read()
+"#;
+
+#[test]
+fn what_no_reader_brings_in_is_not_predicted_to_come() {
+    let target = Target::new(OUT_OF_REACH);
+    let pid = target.pid().to_string();
+    signal(&pid, "STOP");
+    until("stopped", || state(&pid) == 'T');
+    let rows = whole_stream(&stdout(&run(&format!("survey -q {pid}")))).rows;
+    let words: Vec<&str> = target.ready.split(' ').collect();
+    let row = |at: usize| rows.iter().find(|row| row["start"] == words[at]).unwrap();
+    let (total, has_guard) = (rows.last().unwrap(), words[3] == "1");
+    let page_bytes = get(total, "page_bytes");
+    if is_root() {
+        assert_eq!(get(row(0), "proc_faulted_pages"), 3);
+    }
+    if has_guard {
+        let guarded = row(1);
+        let columns = [
+            "guard_pages",
+            "swapped_pages",
+            "absent_pages",
+            "proc_faulted_pages",
+        ];
+        assert_eq!(columns.map(|column| get(guarded, column)), [16, 0, 40, 40]);
+    }
+    assert!(
+        get(row(2), "proc_faulted_pages") <= 2 * 8192,
+        "{:?}",
+        row(2)
+    );
+    for vvar in rows.iter().filter(|row| row["name"].starts_with("[vvar")) {
+        assert_eq!(vvar["status"], "skipped:device-memory");
+        assert_eq!(vvar["proc_faulted_pages"], "");
+    }
+    let predicted = get(total, "proc_faulted_pages");
+    assert_eq!(get(total, "faulted_kib"), predicted * page_bytes / 1024);
+    assert_eq!(total["advice"], "hybrid");
+    let left = &audit(&format!("--strict {pid}")).rows[0];
+    if has_guard {
+        assert_eq!(get(left, "left_guard_pages"), 16);
+    }
+    // Each page that was left counts once, however many cannot be read behind it.
+    let counts = [
+        "left_guard_pages",
+        "left_not_in_memory_pages",
+        "left_swapped_pages",
+    ];
+    let sum: i64 = counts.iter().map(|column| get(left, column)).sum();
+    assert_eq!(sum * page_bytes, get(left, "unread_bytes"), "{left:?}");
+    assert_eq!(
+        (&*left["errno"], get(left, "predicted_faulted_in_pages")),
+        ("ENODATA", 0)
+    );
+    let read = &audit(&format!("--method proc {pid}")).rows[0];
+    let came = get(read, "faulted_in_pages") + get(read, "swapped_in_pages");
+    // Others are not told where a file ends.
+    let (most, behind) = (predicted, if is_root() { 0 } else { 61 });
+    assert!(near(came, most - behind), "{came} of {predicted}");
+    assert!(
+        near(get(read, "predicted_faulted_in_pages"), predicted),
+        "{read:?}"
+    );
+}
+
+/// What the program takes of a process's size: its PT_LOAD segments (elf(5), 64 bits).
+fn loaded_kib() -> u64 {
+    let file = std::fs::read(BINARY).unwrap();
+    let number = |at: usize, bytes: usize| {
+        let field = file[at..at + bytes].iter().rev();
+        field.fold(0, |sum, &byte| sum << 8 | u64::from(byte))
+    };
+    let headers = (0..number(56, 2)).map(|index| (number(32, 8) + index * 56) as usize);
+    let loaded = headers.filter(|&at| number(at, 4) == 1);
+    loaded.map(|at| number(at + 40, 8).div_ceil(4096) * 4).sum()
+}
+
+/// Not by a signal, and not with figures that look as if they were all.
+#[test]
+fn too_little_to_work_with_is_said() {
+    let forked = Forked::new();
+    // The program, the stack that it starts with and the kernel's pages, and 200 KiB more.
+    let little = format!("-v {}", loaded_kib() + 400);
+    for (limit, status, said) in [
+        ("-n 6", 3, "no reader could be tried"),
+        ("-n 9", 3, "no reader could be tried"),
+        (&little, 1, "raise RLIMIT_AS"),
+    ] {
+        let script = format!("ulimit {limit}; exec {BINARY} survey -q {}", forked.child);
+        let mut shell = Command::new("/bin/sh");
+        let output = shell.args(["-c", &script]).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{limit}: {output:?}");
+        assert!(stderr.contains(said), "{limit}: {stderr}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        if status == 3 {
+            let total = whole_stream(&text).rows.pop().unwrap();
+            assert_eq!(
+                (&*total["status"], &*total["advice"]),
+                ("skipped:no-reader-tried", "")
+            );
+        }
+    }
 }

@@ -15,12 +15,13 @@ use crate::figures;
 use crate::groups::{Arm, Group, groups};
 use crate::runs::{Real, Run, Runs};
 use crate::stream::Tolerance;
+use crate::text::wrapped;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
 use cowitness::emit::summary::Phase;
 use ratio::{Noise, Ratio, Verdict};
-use semantics::Semantics;
+use semantics::{Semantics, Side};
 use std::ffi::OsString;
 
 /// Columns that a narrow terminal is spared, in this order: the ratio's interval tells more.
@@ -46,6 +47,8 @@ struct Found {
     noise: Noise,
     /// What `--noise` said.
     given: Option<u64>,
+    /// What is to be known of the times of a side, a line each.
+    doubts: Vec<String>,
 }
 
 /// Compares the two inputs. `width` is that of the terminal, if the text goes to one. `warn` is
@@ -76,6 +79,14 @@ pub fn run(
     let mut text = heading(&a, &b, &unlike, &cut);
     text += &found.changes();
     text += &found.rates(timed, options.threshold_percent, width);
+    // A table has left out what there is no room for, and cannot be wrapped.
+    if let Some(width) = width {
+        let fitted = |line: &str| match line.starts_with('|') {
+            true => format!("{line}\n"),
+            false => wrapped(line, width) + "\n",
+        };
+        text = text.lines().map(fitted).collect();
+    }
     Ok(Answer {
         text,
         failure: found.failure(options.threshold_percent),
@@ -129,7 +140,7 @@ impl Found {
         };
         for group in &first {
             match second.iter().find(|other| other.is_like(group)) {
-                Some(other) => found.group(group, other, timed),
+                Some(other) => found.group((a, group), (b, other), timed),
                 None => found.only("A", group),
             }
         }
@@ -142,6 +153,10 @@ impl Found {
         found.semantics.probes(&a.probes, &b.probes);
         for (side, run) in [("A", a), ("B", b)] {
             found.others(side, run);
+            let doubt = run.real().doubt().filter(|_| timed);
+            found
+                .doubts
+                .extend(doubt.map(|doubt| format!("doubt: {side}: {doubt}\n")));
         }
         found
     }
@@ -162,7 +177,8 @@ impl Found {
             .push(format!("{} {} only in {side}", group.layout, group.block()));
     }
 
-    fn group(&mut self, a: &Group<'_>, b: &Group<'_>, timed: bool) {
+    fn group(&mut self, a: (&Run, &Group<'_>), b: (&Run, &Group<'_>), timed: bool) {
+        let ((run_a, a), (run_b, b)) = (a, b);
         let place = format!("{} {}", a.layout, a.block());
         for first in &a.arms {
             let Some(second) = b.arm(first.method()) else {
@@ -171,8 +187,9 @@ impl Found {
                 continue;
             };
             if first.method() != crate::groups::CEILING {
-                self.semantics
-                    .split(&place, first.method(), first.0, second.0);
+                let side = |run, arm| Side { run, arm };
+                let (one, two) = (side(run_a, *first), side(run_b, second));
+                self.semantics.split(&place, first.method(), one, two);
             }
             if timed {
                 for phase in Phase::BOTH {
@@ -214,6 +231,9 @@ impl Found {
         };
         text +=
             &format!("  {words}; compared: {splits} settings' split pages, {answers} answers\n");
+        for line in &self.semantics.noted {
+            text += &format!("  not counted: {line}\n");
+        }
         for line in self.single.iter().chain(&self.semantics.unknown) {
             text += &format!("  not compared: {line}\n");
         }
@@ -247,8 +267,9 @@ impl Found {
         });
         let Noise { least, most } = noise;
         format!(
-            "\nRates: ratio of medians, with an interval of at least 95 % confidence\n{}\n{}; faster \
+            "\nRates: ratio of medians, with an interval of at least 95 % confidence\n{}{}\n{}; faster \
              and slower are beyond {most} %, same is within {least} %, with all of the interval\n{}{moot}",
+            self.doubts.concat(),
             answer::table_within(&headings, rows, width, &EXPENDABLE),
             counts.join(", "),
             restless(noise)

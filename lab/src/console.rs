@@ -221,6 +221,8 @@ pub struct Selftest {
     pub lines: [u64; 3],
     /// The closing `N passed, N failed, N skipped`.
     pub closing: Option<[u64; 3]>,
+    /// The lines `ok NAME: detail`, without `ok `.
+    pub passes: Vec<String>,
     /// The lines `fail NAME: reason`, without `fail `.
     pub failures: Vec<String>,
     /// The lines `skip NAME: reason`, without `skip `.
@@ -232,12 +234,13 @@ pub struct Selftest {
 }
 
 /// What `selftest` checks besides the readers, each of which has a check of its name.
-const CHECKS: [&str; 10] = [
+const CHECKS: [&str; 11] = [
     "clock",
     "fault-counters",
     "evidence",
     "fork",
     "smaps",
+    "smaps-rollup",
     "control",
     "memcpy",
     "prot-none",
@@ -268,6 +271,22 @@ impl Selftest {
         missing.map(|name| format!("selftest without its check '{name}'"))
     }
 
+    /// The known fields that the kernel's smaps_rollup lacks, by the check of it; `None`: it did
+    /// not pass, or says something else.
+    #[must_use]
+    pub fn rollup_lacks(&self) -> Option<Vec<String>> {
+        let mut passes = self.passes.iter();
+        let said = passes.find_map(|pass| pass.strip_prefix("smaps-rollup: "))?;
+        let (counts, lacks) = said.split_once(" known fields")?;
+        let lacks: Vec<String> = match lacks.strip_prefix(", without ") {
+            Some(names) => names.split(", ").map(str::to_owned).collect(),
+            None => Vec::new(),
+        };
+        let (there, known) = counts.split_once(" of ")?;
+        let there: usize = there.parse().ok()?;
+        (there + lacks.len() == known.parse().ok()?).then_some(lacks)
+    }
+
     fn line(&mut self, line: &str) {
         let rest = ["ok ", "fail ", "skip "].map(|word| line.strip_prefix(word));
         for (count, rest) in self.lines.iter_mut().zip(rest) {
@@ -276,7 +295,8 @@ impl Selftest {
         let name = |rest: &str| rest.split(':').next().unwrap_or(rest).to_owned();
         self.names
             .extend(rest.iter().flatten().map(|rest| name(rest)));
-        let [_, failure, skip] = rest.map(|rest| rest.map(|rest| sentence(rest.as_bytes())));
+        let [pass, failure, skip] = rest.map(|rest| rest.map(|rest| sentence(rest.as_bytes())));
+        self.passes.extend(pass);
         self.failures.extend(failure);
         self.skips.extend(skip);
     }
@@ -382,6 +402,26 @@ mod tests {
         assert_eq!(console.last, "cowitness: verdict: error");
         let cut = text.len() - "\n".len();
         assert_eq!(read(&text.as_bytes()[..cut]).verdict(), None);
+    }
+
+    #[test]
+    fn fields_that_are_lacking_are_read_and_counted() {
+        let lacks = |text: &str| selftest(text).rollup_lacks();
+        let some = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(
+            lacks("ok smaps-rollup: 20 of 22 known fields, without Pss_Dirty, KSM\r\n"),
+            some(&["Pss_Dirty", "KSM"])
+        );
+        assert_eq!(lacks("ok smaps-rollup: 22 of 22 known fields\n"), some(&[]));
+        for text in [
+            "ok smaps-rollup: 20 of 22 known fields, without KSM\n",
+            "ok smaps-rollup: 20 of 22 known fields\n",
+            "ok smaps-rollup\n",
+            "skip smaps-rollup: ENOENT\n",
+            "fail smaps-rollup: unknown field Pss_Moon\n",
+        ] {
+            assert_eq!(lacks(text), None, "{text}");
+        }
     }
 
     #[test]

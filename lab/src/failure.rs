@@ -45,6 +45,9 @@ pub enum Failure {
     /// A folder that holds nothing of any host.
     #[error("no host in {0}: neither HOST/results.csv nor HOST/failed nor HOST.csv nor HOST.log")]
     NoHosts(String),
+    /// A page without the hosts of a folder that brought no rows.
+    #[error("{0} hosts of the folder are missing in the page, which says so")]
+    HostsMissing(usize),
     /// Signals cannot be watched for.
     #[error("cannot watch for signals: {0}")]
     Signals(#[source] io::Error),
@@ -158,6 +161,7 @@ impl Failure {
             | Self::Several { .. }
             | Self::Unlike(_)
             | Self::NothingInCommon
+            | Self::HostsMissing(_)
             | Self::NoRows
             | Self::LongName => 3,
         }
@@ -173,6 +177,7 @@ impl Failure {
             Self::Mismatch { .. } => "summarise them one by one, or give each run its --label",
             Self::Several { .. } => "give one machine in one setting for each side",
             Self::Unlike(_) => "measure both alike, or say --allow-mismatch",
+            Self::HostsMissing(_) => "see to them, or say --partial",
             Self::OverInput(_) => "name another file with -o",
             Self::Twice { .. } => "give every run once",
             Self::Machines { has_log: true, .. } => "each machine's console is in its .log",

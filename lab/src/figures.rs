@@ -18,6 +18,11 @@ pub fn rate(centi: u64) -> String {
     (centi / 100 + u64::from(centi % 100 >= 50)).to_string()
 }
 
+/// Hundredths of MiB/s as they are, for tables.
+pub fn exact(centi: u64) -> String {
+    format!("{}.{:02}", centi / 100, centi % 100)
+}
+
 /// A ratio in parts per million, two decimals.
 pub fn ratio(ppm: u64) -> String {
     let centi = cowitness::emit::fixed::Centi::from_ppm(ppm).0;

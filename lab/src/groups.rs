@@ -101,13 +101,9 @@ impl<'s> Arm<'s> {
     }
 
     /// Nanoseconds a page of the child's first write after the read.
-    pub fn first_writes(self) -> Vec<u64> {
-        let ok = self.0.iter().filter(|one| one.outcome == Outcome::Ok);
-        ok.filter_map(|one| {
-            let pages = one.tracked_pages.filter(|&pages| pages > 0)?;
-            Some(one.first_write_ns? / pages)
-        })
-        .collect()
+    pub fn first_writes(self, page_bytes: u64) -> Vec<u64> {
+        let of = |one: &Sample| one.first_write_page_ns(page_bytes);
+        self.0.iter().filter_map(of).collect()
     }
 }
 
@@ -140,8 +136,12 @@ pub fn methods(samples: &[Sample]) -> Vec<String> {
     names.filter(|name| name != CEILING).collect()
 }
 
-/// As [`Split::percent`], with the sign at the figure if there is one.
+/// As [`Split::percent`], with the sign at the figure if there is one; in words if nothing was
+/// shared.
 pub fn percent(split: &Split) -> String {
+    if is_unshared(split) {
+        return "no page shared".to_owned();
+    }
     let text = split.percent();
     if split.tracked == 0 {
         return text;
@@ -150,6 +150,12 @@ pub fn percent(split: &Split) -> String {
         Some((figure, lost)) => format!("{figure} % ({lost}"),
         None => format!("{text} %"),
     }
+}
+
+/// Whether somebody looked, and there was no shared page to split: the child had written every
+/// page itself, as with `--exclusive all`.
+pub const fn is_unshared(split: &Split) -> bool {
+    split.tracked == 0 && split.ok > 0
 }
 
 /// Two readers, told from the faster side.

@@ -1,9 +1,10 @@
 //! # cowitness-lab: what do the measured rows say, and on which kernels?
 //!
 //! The appliance measures and writes framed CSV; this program reads it and never looks
-//! into a process. Argv becomes a request (`cli`), each input is read as framed streams
-//! that prove themselves whole (`stream`), and a command turns their rows into text
-//! (`summary`). `matrix` boots the appliance on the machines of a table (`kernels`, `guest`)
+//! into a process. Argv becomes a request (`cli`), each input (`input`) is read as framed
+//! streams that prove themselves whole (`stream`), streams of one machine are put together
+//! (`runs`), and a command turns them into text (`summary`, `compare`) or a page (`report`).
+//! `sizes` counts what closures of programs take under storage models. `matrix` boots the appliance on the machines of a table (`kernels`, `guest`)
 //! and judges each by its console alone (`console`), against what it was asked (`asked`) and
 //! what its kernel's sources let expect. What a record is, and what a summary
 //! says, is defined once, in the crate `cowitness`.
@@ -19,6 +20,7 @@ pub mod console;
 pub mod failure;
 pub mod guest;
 pub mod host;
+pub mod input;
 pub mod kernels;
 pub mod matrix;
 pub mod readers;
@@ -32,7 +34,6 @@ pub mod summary;
 mod digest;
 mod figures;
 mod groups;
-mod input;
 mod out;
 mod progress;
 mod text;

@@ -2,16 +2,18 @@
 //! read. Boots emulated machines, or collects what real ones have brought back.
 
 mod boot;
-mod collect;
+pub(crate) mod collect;
 mod expect;
 pub mod findings;
 pub(crate) mod folder;
 mod grid;
+mod harm;
 pub mod judge;
 pub mod outcome;
 mod section;
 pub mod split;
 mod table;
+mod version;
 
 use crate::answer::Answer;
 use crate::cli::{self, MatrixOptions};

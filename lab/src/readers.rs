@@ -10,6 +10,8 @@ pub enum Class {
     Vmread,
     /// PTRACE_PEEKDATA.
     Ptrace,
+    /// /proc/PID/mem or process_vm_readv, as pagemap says: splits nothing on any kernel.
+    Hybrid,
 }
 
 /// A reader.
@@ -25,12 +27,13 @@ pub struct Reader {
 }
 
 /// All of them, in the order of the columns.
-pub const READERS: [Reader; 5] = [
+pub const READERS: [Reader; 6] = [
     reader("proc", Class::Proc, true),
     reader("proc-seek", Class::Proc, true),
     reader("vmread", Class::Vmread, true),
     reader("vmread-batch", Class::Vmread, true),
     reader("ptrace", Class::Ptrace, false),
+    reader("hybrid", Class::Hybrid, true),
 ];
 
 const fn reader(name: &'static str, class: Class, in_bench: bool) -> Reader {
@@ -67,6 +70,9 @@ mod tests {
 
     #[test]
     fn each_class_has_one_that_stands_for_it() {
-        assert_eq!(names(of_classes(), " / "), "proc / vmread / ptrace");
+        assert_eq!(
+            names(of_classes(), " / "),
+            "proc / vmread / ptrace / hybrid"
+        );
     }
 }

@@ -28,8 +28,10 @@ use crate::cli::ReportOptions;
 use crate::failure::Failure;
 use crate::figures;
 use crate::groups;
+use crate::matrix::collect::failed;
 use crate::matrix::folder::Folder;
 use crate::runs::{Real, Run, Runs};
+use crate::stream::{Told, Tolerance, told};
 use crate::text::{printable_lines, shown};
 use askama::Template;
 use base64::Engine;
@@ -72,9 +74,6 @@ const TIMELESS: &str =
 /// Said where starts are summed up and not there themselves.
 const UNSTARTED: &str =
     "Only sums of startup are here; the rows of the starts they are made of are missing.";
-
-/// The most sentences about records beside `bench` and `probe`.
-const OTHERS_SAID: usize = 6;
 
 /// Which sections there are.
 struct Has {
@@ -132,12 +131,17 @@ struct View {
 /// # Errors
 /// [`Failure`]; the first input that fails ends it, and nothing is written.
 pub fn run(options: &ReportOptions, warn: &dyn Fn(&str)) -> Result<Answer, Failure> {
+    let (files, missing) = files(&options.files, warn)?;
     let options = &ReportOptions {
-        files: files(&options.files, warn)?,
+        files,
         ..options.clone()
     };
     let place = Place::of(options)?;
-    let runs = Runs::read(&options.files, options.tolerance, warn)?;
+    let mut runs = Runs::read(&options.files, options.tolerance, warn)?;
+    let failure = Failure::HostsMissing(missing.len());
+    let failure =
+        Some(failure).filter(|_| !missing.is_empty() && options.tolerance == Tolerance::Whole);
+    runs.cut.extend(missing);
     let page = page(runs);
     // The template writes to a String, which takes everything.
     let html = page
@@ -147,13 +151,15 @@ pub fn run(options: &ReportOptions, warn: &dyn Fn(&str)) -> Result<Answer, Failu
     let html = printable_lines(&html);
     Ok(Answer {
         text: place.put(html)?,
-        failure: None,
+        failure,
     })
 }
 
-/// The inputs, with the rows of each host in the place of a folder.
-fn files(given: &[OsString], warn: &dyn Fn(&str)) -> Result<Vec<OsString>, Failure> {
+/// The inputs, with the rows of each host in the place of a folder; and the hosts that brought
+/// none, a line each.
+fn files(given: &[OsString], warn: &dyn Fn(&str)) -> Result<(Vec<OsString>, Vec<String>), Failure> {
     let mut files = Vec::new();
+    let mut missing = Vec::new();
     for file in given {
         if file == "-" || !Path::new(file).is_dir() {
             files.push(file.clone());
@@ -161,16 +167,19 @@ fn files(given: &[OsString], warn: &dyn Fn(&str)) -> Result<Vec<OsString>, Failu
         }
         for host in Folder::read(Path::new(file))?.hosts {
             let name = &host.name;
-            if host.failed.exists() {
-                warn(&format!("{name} has failed; passed over"));
-            } else if host.is_log || !host.results.exists() {
-                warn(&format!("{name} has no rows; passed over"));
-            } else {
-                files.push(host.results.into());
-            }
+            let why = match failed(&host.failed) {
+                Some(why) => format!("{name} has failed: {why}"),
+                None if host.is_log || !host.results.exists() => format!("{name} has no rows"),
+                None => {
+                    files.push(host.results.into());
+                    continue;
+                }
+            };
+            warn(&why);
+            missing.push(why);
         }
     }
-    Ok(files)
+    Ok((files, missing))
 }
 
 fn page(all: Runs) -> Page {
@@ -198,7 +207,7 @@ fn page(all: Runs) -> Page {
         style: STYLE,
         script: SCRIPT,
         version: env!("CARGO_PKG_VERSION"),
-        verdict: verdict::of(runs, others_said(&views, &sizes)),
+        verdict: verdict::of(runs, others_said(&views, &sizes), doubts(&views)),
         first: views
             .iter()
             .position(|view| view.throughput.is_some())
@@ -228,12 +237,7 @@ impl View {
             Real::No if throughput.is_some() => TIMELESS.to_owned(),
             _ => String::new(),
         };
-        let doubt = match real {
-            Real::Perhaps => {
-                "Nothing tells whether this machine is emulated; if it is, its times say nothing."
-            }
-            _ => "",
-        };
+        let doubt = real.doubt().unwrap_or_default();
         Self {
             id,
             heading: names::heading(run, name, all),
@@ -262,33 +266,64 @@ impl View {
     }
 }
 
-/// A sentence of each section that is not about readers.
+/// What the sections of one record say, over all views.
+type Said = fn(&View) -> Vec<String>;
+
+/// Records beside `bench` and `probe`, the one first that says most about reading memory.
+const SAID: [Said; 5] = [
+    |view| view.audit.iter().flat_map(|one| one.said.clone()).collect(),
+    |view| {
+        view.survey
+            .iter()
+            .flat_map(|one| one.said.clone())
+            .collect()
+    },
+    |view| {
+        view.sharing
+            .iter()
+            .flat_map(|one| one.said.clone())
+            .collect()
+    },
+    |view| view.startup.iter().map(|one| one.said.clone()).collect(),
+    |view| {
+        view.memmap
+            .iter()
+            .flat_map(|one| one.said.clone())
+            .collect()
+    },
+];
+
+/// What the first record says that says anything. Each section says its own.
 fn others_said(views: &[View], sizes: &[sizes::Sizes]) -> Vec<String> {
     let several = views.len() > 1;
-    let of_view = |view: &View| -> Vec<String> {
-        let survey = view.survey.iter().map(|found| &found.said);
-        let audit = view.audit.iter().map(|found| &found.said);
-        let sharing = view.sharing.iter().map(|found| &found.said);
-        let startup = view.startup.iter().map(|found| &found.said);
-        let memmap = view.memmap.iter().map(|found| &found.said);
-        let said = survey
-            .chain(audit)
-            .chain(sharing)
-            .chain(startup)
-            .chain(memmap);
-        let said = said.filter(|said| !said.is_empty());
-        let place = if several {
-            format!("{}: ", view.heading)
-        } else {
-            String::new()
+    let of_views = |said: Said| -> Vec<String> {
+        let of_view = |view: &View| -> Vec<String> {
+            let place = match several {
+                true => format!("{}: ", view.heading),
+                false => String::new(),
+            };
+            let said = said(view).into_iter().filter(|said| !said.is_empty());
+            said.map(|said| format!("{place}{said}")).collect()
         };
-        said.map(|said| format!("{place}{said}")).collect()
+        views.iter().flat_map(of_view).collect()
     };
+    let mut records = SAID.into_iter().map(of_views);
+    let first = records.find(|said| !said.is_empty());
     let sizes = sizes.iter().map(|found| found.said.clone());
-    let all = views.iter().flat_map(of_view).chain(sizes);
-    all.filter(|said| !said.is_empty())
-        .take(OTHERS_SAID)
-        .collect()
+    first.unwrap_or_else(|| sizes.filter(|said| !said.is_empty()).collect())
+}
+
+/// What is to be known before the times of the verdict are looked at.
+fn doubts(views: &[View]) -> Vec<String> {
+    let several = views.len() > 1;
+    let doubted = views.iter().filter(|view| {
+        !view.doubt.is_empty() && (view.throughput.is_some() || !view.startup.is_empty())
+    });
+    let words = |view: &View| match several {
+        true => format!("{}: {}", view.heading, view.doubt),
+        false => view.doubt.to_owned(),
+    };
+    doubted.map(words).collect()
 }
 
 /// What stands under the title.
@@ -299,10 +334,10 @@ fn chips(runs: &[Run]) -> Vec<String> {
         }
         return vec![format!("{} machines or settings", runs.len())];
     };
-    let model = run
-        .note("cpu_model")
-        .filter(|model| !model.starts_with("unknown"));
-    let model = model.map(|model| shown(model.as_bytes()));
+    let model = match told(&run.sources[0].notes, "cpu_model") {
+        Told::Value(model) => Some(shown(model.as_bytes())),
+        _ => None,
+    };
     let cpu = [Some(shown(run.machine.arch.as_bytes())), model];
     let mut chips = vec![
         cpu.into_iter().flatten().collect::<Vec<_>>().join(" / "),

@@ -3,6 +3,7 @@
 //! What `report` and `compare` look at. Nothing is said of an input before it has proved
 //! itself whole.
 
+pub mod effects;
 pub mod notes;
 pub mod others;
 pub mod probes;
@@ -15,12 +16,15 @@ pub use samples::sample;
 use crate::failure::Failure;
 use crate::figures::bytes;
 use crate::input;
-use crate::stream::{Note, Stream, StreamReader, Tolerance, is_emulated};
+pub use crate::stream::Real;
+use crate::stream::{Note, Stream, StreamError, StreamReader, Tolerance};
 use crate::text::shown;
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
+use cowitness::emit::startup_row::StartupRow;
 use cowitness::emit::summary::{Outcome, Sample};
+use effects::Settings;
 use others::{Others, Sizes};
 use probes::Probes;
 use std::ffi::OsString;
@@ -38,17 +42,6 @@ pub struct Machine {
     pub arch: String,
     /// Bytes in a page; `None` if nothing says.
     pub page_bytes: Option<u64>,
-}
-
-/// Whether a machine's times mean anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Real {
-    /// Nothing speaks of an emulator.
-    Yes,
-    /// It may be one: nothing tells.
-    Perhaps,
-    /// It is emulated.
-    No,
 }
 
 /// One stream of a run.
@@ -81,6 +74,8 @@ pub struct Run {
     pub sources: Vec<Source>,
     /// The cases of `bench`, in the order of [`Sample::sort_key`].
     pub samples: Vec<Sample>,
+    /// What they changed beside split pages.
+    pub effects: Settings,
     /// Cases of `bench` that cannot be, and are no loss.
     pub not_applicable: u64,
     /// The answers of `probe`.
@@ -124,19 +119,9 @@ impl Runs {
         warn: &dyn Fn(&str),
     ) -> Result<Self, Failure> {
         let mut runs = Self::default();
-        for file in files {
-            let (name, mut input) = input::open(file, tolerance)?;
-            if is_matrix(&mut input) {
-                warn(&format!(
-                    "{name} is the matrix's table, made from its streams; passed over"
-                ));
-                continue;
-            }
-            let mut streams = StreamReader::new(name.clone(), input, tolerance);
-            while let Some(mut stream) = streams.next_stream()? {
-                runs.take(&name, &mut stream, warn)?;
-            }
-        }
+        let take = &mut |file: &str, stream: &mut Stream<'_, _>| runs.take(file, stream, warn);
+        let lost = each_stream(files, tolerance, warn, take)?;
+        runs.cut.extend(lost);
         if runs.runs.is_empty() && runs.files.is_empty() {
             return Err(Failure::NoRows);
         }
@@ -158,8 +143,11 @@ impl Runs {
         let announced = stream.announced();
         let mut taken = Taken::read(stream, self.streams, &notes)?;
         if let Some(cut) = stream.cut() {
-            warn(&format!("{cut}; taken as far as it goes"));
+            warn(&cut_warning(stream, cut));
             self.cut.push(cut_words(&place, taken.rows, announced));
+            if stream.is_unproved() {
+                return Ok(());
+            }
         }
         let Some(machine) = taken.machine.take() else {
             warn(&format!("{place} has no row"));
@@ -232,12 +220,21 @@ impl Machine {
 
 impl Run {
     fn extend(&mut self, source: Source, mut taken: Taken) {
+        let is_result = taken.others.sums > 0 && !source.partial;
+        let before = self.sources.last();
+        let follows = before.is_some_and(|before| {
+            before.file == source.file && before.record == StartupRow::NAME && !before.partial
+        });
+        if let Some(starts) = self.others.startup.last_mut() {
+            starts.has_result |= is_result && follows;
+        }
         self.sources.push(source);
         if self.samples.is_empty() {
             self.samples = taken.samples;
         } else {
             self.samples.append(&mut taken.samples);
         }
+        self.effects.extend(taken.effects);
         self.not_applicable += taken.not_applicable;
         self.probes.extend(taken.probes);
         self.others.extend(taken.others);
@@ -250,7 +247,7 @@ impl Run {
         let mut own = self.sources.iter();
         match own.find(|own| alike && own.record == source.record) {
             Some(own) => notes::difference(&own.notes, &source.notes).is_none(),
-            None => notes::same_environment(&self.sources[0].notes, &source.notes),
+            None => notes::environment_difference(&self.sources[0].notes, &source.notes).is_none(),
         }
     }
 
@@ -260,20 +257,11 @@ impl Run {
         notes::value(&self.sources[0].notes, key)
     }
 
-    /// What its notes say of its machine. On aarch64 no instruction tells of an emulator, and
-    /// the usual board of emulators is that of virtual machines, too; the lab's own guests are
-    /// told so on their command line.
+    /// What its notes say of its machine: the least certain of its streams counts.
     #[must_use]
     pub fn real(&self) -> Real {
-        let says = |key, what| self.note(key).is_some_and(|value| value.contains(what));
-        let mut sources = self.sources.iter();
-        if sources.any(|source| is_emulated(&source.notes)) {
-            Real::No
-        } else if says("devicetree", "linux,dummy-virt") {
-            Real::Perhaps
-        } else {
-            Real::Yes
-        }
+        let sources = self.sources.iter().map(|source| Real::of(&source.notes));
+        sources.max().unwrap_or(Real::Yes)
     }
 
     /// `180 of 180 cases ok`; `120 of 180 cases ok, 60 do not apply`.
@@ -295,6 +283,51 @@ impl Run {
             .iter()
             .filter(|source| source.record == BenchRow::NAME);
         bench.fold(0, |sum, source| sum.saturating_add(source.intended))
+    }
+}
+
+/// What is done with the streams of an input.
+type Take<'t> = &'t mut dyn FnMut(&str, &mut Stream<'_, Box<dyn BufRead>>) -> Result<(), Failure>;
+
+/// Hands all streams of `files` to `take`, each with its file's name; what was lost of packed
+/// files, a line each. `warn` is told of that, too, and of what is passed over.
+///
+/// # Errors
+/// [`Failure`]; the first input that fails ends it.
+pub(crate) fn each_stream(
+    files: &[OsString],
+    tolerance: Tolerance,
+    warn: &dyn Fn(&str),
+    take: Take<'_>,
+) -> Result<Vec<String>, Failure> {
+    let mut all_lost = Vec::new();
+    for file in files {
+        let mut input = input::open(file, tolerance)?;
+        let name = input.name;
+        if is_matrix(&mut input.bytes) {
+            warn(&format!(
+                "{name} is the matrix's table, made from its streams; passed over"
+            ));
+            continue;
+        }
+        let mut streams = StreamReader::new(name.clone(), input.bytes, tolerance);
+        while let Some(mut stream) = streams.next_stream()? {
+            take(&name, &mut stream)?;
+        }
+        if let Some(damage) = input.lost.get() {
+            let line = format!("{name}: {damage}; what may have followed is missing");
+            warn(&line);
+            all_lost.push(line);
+        }
+    }
+    Ok(all_lost)
+}
+
+/// What is said of a stream that is not whole.
+pub(crate) fn cut_warning<R: BufRead>(stream: &Stream<'_, R>, cut: &StreamError) -> String {
+    match stream.is_unproved() {
+        true => format!("{cut}; its rows have no checksum to prove them, and are left out"),
+        false => format!("{cut}; taken as far as it goes"),
     }
 }
 

@@ -7,9 +7,8 @@ mod pool;
 
 use crate::cli::SummaryOptions;
 use crate::failure::Failure;
-use crate::input;
-use crate::runs::{Machine, Source, is_matrix, notes, sample};
-use crate::stream::{Stream, StreamError, StreamReader};
+use crate::runs::{Machine, Source, cut_warning, each_stream, notes, sample};
+use crate::stream::{Stream, StreamError};
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::record::Record;
 use pool::{Measured, Pools};
@@ -29,26 +28,22 @@ pub fn run(
     let mut pools = Pools::default();
     // The first stream of another record, for the case that there is none of bench.
     let mut other = None;
-    for file in &options.files {
-        let (name, mut input) = input::open(file, options.tolerance)?;
-        if is_matrix(&mut input) {
-            warn(&format!(
-                "{name} is the table of a matrix, not rows; it is passed over"
-            ));
-            continue;
+    let take = &mut |name: &str, stream: &mut Stream<'_, _>| {
+        let measured = measured(name, stream, pools.next_source())?;
+        if let Some(cut) = stream.cut() {
+            warn(&cut_warning(stream, cut));
         }
-        let mut streams = StreamReader::new(name.clone(), input, options.tolerance);
-        while let Some(mut stream) = streams.next_stream()? {
-            let measured = measured(&name, &mut stream, pools.next_source())?;
-            if let Some(cut) = stream.cut() {
-                warn(&format!("{cut}; taken as far as it goes"));
+        match measured.other {
+            _ if stream.is_unproved() => pools.lose(measured.announced),
+            Some(error) => {
+                other.get_or_insert(error);
             }
-            match measured.other {
-                Some(error) => other = other.or(Some(error)),
-                None => pools.add(measured)?,
-            }
+            None => pools.add(measured)?,
         }
-    }
+        Ok(())
+    };
+    let lost = each_stream(&options.files, options.tolerance, warn, take)?;
+    pools.lost(lost);
     let text = match (pools.summarise(), other) {
         (Err(Failure::NoRows), Some(other)) => return Err(other.into()),
         (summary, _) => summary?,

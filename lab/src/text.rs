@@ -75,6 +75,35 @@ fn cut(bytes: &[u8], most: usize) -> String {
     printable(&text.as_bytes()[..cut]) + "..."
 }
 
+/// How much deeper a line goes on that was wrapped.
+const INDENT: usize = 4;
+
+/// Wrapped between words; what has no space stays in one piece.
+pub(crate) fn wrapped(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    let own = line.len() - line.trim_start().len();
+    let deeper = " ".repeat(own + INDENT);
+    let mut text = " ".repeat(own);
+    let mut used = own;
+    // Runs of spaces are the columns of those who are faster: they are kept within a line.
+    for (index, word) in line.trim_start().split(' ').enumerate() {
+        let needed = word.chars().count() + usize::from(index > 0);
+        if index > 0 && used + needed > width && !word.is_empty() {
+            text.truncate(text.trim_end().len());
+            text.push('\n');
+            text += &deeper;
+            used = deeper.len() + needed - 1;
+        } else {
+            text.push_str(if index > 0 { " " } else { "" });
+            used += needed;
+        }
+        text += word;
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,9 +16,9 @@ target_minflt,target_majflt,reader_minflt_cold,reader_minflt_warm,target_rss_kib
 target_shared_dirty_kib,target_private_kib,predicted_split_pages,raced_pages,faulted_in_pages,\
 swapped_in_pages,vmas,vma_change,readable_bytes,unread_bytes,unread_runs,errno,left_out_bytes,status,\
 split_exclusive_pages,unexplained_faults,target_anon_huge_kib,left_swapped_pages,left_guard_pages,\
-left_served_pages,left_unmapped_pages,left_not_in_memory_pages
+left_served_pages,left_unmapped_pages,left_not_in_memory_pages,predicted_faulted_in_pages
 audit,,6.18,x86_64,4096,7,vmread,1048576,1,1,405504,1000,,386.72,,pfn,40,40,8,30,0,0,30,,0,60,-120,\
-120,30,2,0,0,3,0,409600,4096,1,EFAULT,0,ok,0,0,0,,,,,
+120,30,2,0,0,3,0,409600,4096,1,EFAULT,0,ok,0,0,0,,,,,,0
 #end rows=1 crc32=00000000
 ";
 

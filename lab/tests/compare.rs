@@ -226,13 +226,115 @@ fn what_is_cut_is_said_on_standard_output() {
     assert!(ran.stdout.contains(want), "{}{}", ran.stdout, ran.stderr);
 }
 
+/// As the appliance writes them: bytes came, and the row is no measurement.
 #[test]
 fn wrong_bytes_are_another_answer_than_the_right_ones() {
-    let wrong = resealed(&PROBE.replace("proc,page,4096,4096,,ok", "proc,page,4096,4096,,wrong"));
-    let wrong = wrong.replace("=1764439500", "=1764439501");
-    let ran = lab(&["compare", "probe.csv", "-"], wrong.as_bytes());
-    let want = "changed: prot-none, page, proc: read in A, wrong bytes in B\n";
-    assert!(ran.stdout.contains(want), "{}{}", ran.stdout, ran.stderr);
+    let right = "proc,page,4096,4096,,ok,pfn,1,0,,,,,,,,,,,,,,,,,ok";
+    for (row, want) in [
+        (
+            "proc,page,4096,4096,,wrong,pfn,1,0,,,,,,,,,,,,,,,,,skipped:wrong-bytes",
+            "read in A, wrong bytes in B",
+        ),
+        (
+            "proc,page,4096,4096,,zero,pfn,1,0,,,,,,,,,,,,,,,,,skipped:false-zeros",
+            "read in A, false-zeros in B",
+        ),
+        (
+            "proc,page,4096,0,EIO,,pfn,1,0,,,,,,,,,,,,,,,,,errno:EIO",
+            "read in A, EIO in B",
+        ),
+    ] {
+        let other = changed(PROBE, right, row).replace("=1764439500", "=1764439501");
+        let ran = lab(&["compare", "probe.csv", "-"], other.as_bytes());
+        let want = format!("changed: prot-none, page, proc: {want}\n");
+        assert!(ran.stdout.contains(&want), "{}{}", ran.stdout, ran.stderr);
+        assert_eq!(ran.status, Some(4), "{row}");
+    }
+    let skipped = |line: &str| match line.contains(",vmread,") {
+        true => line.replace(",,ok", ",,skipped:wrong-bytes"),
+        false => line.to_owned(),
+    };
+    let lines: Vec<String> = SLOW.lines().map(skipped).collect();
+    let wrong = resealed(&(lines.join("\n") + "\n")).replace("=17644394", "=17644395");
+    assert!(wrong.contains("skipped:wrong-bytes"), "{wrong}");
+    for (files, side) in [(["slow.csv", "-"], "B"), (["-", "slow.csv"], "A")] {
+        let ran = lab(&["compare", files[0], files[1]], wrong.as_bytes());
+        assert_eq!(ran.status, Some(4), "{}{}", ran.stdout, ran.stderr);
+        let want = format!(" cases gave wrong bytes in {side}");
+        assert!(ran.stdout.contains(&want), "{}", ran.stdout);
+    }
+}
+
+/// Large folios and what is mapped around a fault make more or less of the same change; what was
+/// split or swapped in is counted.
+#[test]
+fn how_much_was_faulted_in_is_no_semantics_and_how_much_was_split_is() {
+    let row = |effects: &str| format!("vmread,cross,8192,4096,EFAULT,ok,pfn,16,{effects}");
+    let known = |effects: &str| {
+        let from = "vmread,cross,8192,4096,EFAULT,ok,pfn,1,1,,,,,,,,";
+        changed(PROBE, from, &row(effects)).replace("=1764439500", "=1764439502")
+    };
+    let scratch = cowitness_lab::scratch::Scratch::new().unwrap();
+    let before = scratch.path().join("before.csv");
+    std::fs::write(&before, known("1,16,0,3,0,0,0,64,")).unwrap();
+    for (effects, status, want) in [
+        ("1,1,0,3,0,0,0,4,", 0, "not counted: hole, cross, vmread: "),
+        ("1,0,0,3,0,0,0,4,", 4, "changed: hole, cross, vmread: "),
+        ("2,16,0,3,0,0,0,64,", 4, "changed: hole, cross, vmread: "),
+        ("1,16,0,3,0,0,0,-64,", 4, "changed: hole, cross, vmread: "),
+    ] {
+        let ran = lab(
+            &["compare", before.to_str().unwrap(), "-"],
+            known(effects)
+                .replace("=1764439502", "=1764439503")
+                .as_bytes(),
+        );
+        assert_eq!(ran.status, Some(status), "{effects}: {}", ran.stdout);
+        assert!(ran.stdout.contains(want), "{effects}: {}", ran.stdout);
+    }
+}
+
+/// Columns of `bench` beside split pages.
+#[test]
+fn a_side_effect_of_a_setting_counts() {
+    let columns: Vec<&str> = SLOW
+        .lines()
+        .find(|line| line.starts_with("record,"))
+        .unwrap()
+        .split(',')
+        .collect();
+    for name in [
+        "target_private_kib",
+        "target_rss_kib",
+        "target_pss_kib",
+        "target_minflt",
+        "target_majflt",
+        "reader_minflt_warm",
+    ] {
+        let place = columns.iter().position(|column| *column == name).unwrap();
+        let with = |value: &str| {
+            let line = |line: &str| {
+                let mut fields: Vec<&str> = line.split(',').collect();
+                if line.starts_with("bench,") && line.contains(",proc,") {
+                    // The label has a comma of its own, within quotes.
+                    fields[place + 1] = value;
+                }
+                fields.join(",")
+            };
+            let lines: Vec<String> = SLOW.lines().map(line).collect();
+            resealed(&(lines.join("\n") + "\n"))
+        };
+        let scratch = cowitness_lab::scratch::Scratch::new().unwrap();
+        let before = scratch.path().join("before.csv");
+        std::fs::write(&before, with("0")).unwrap();
+        let ran = lab(
+            &["compare", before.to_str().unwrap(), "-"],
+            with("7").as_bytes(),
+        );
+        assert_eq!(ran.status, Some(4), "{}{}", ran.stdout, ran.stderr);
+        let want = format!("proc: {name} unchanged in A, grew in ");
+        assert!(ran.stdout.contains(&want), "{}", ran.stdout);
+    }
 }
 
 /// `text` with one change, its checksum right, a moment later.
@@ -374,6 +476,8 @@ fn every_side_effect_of_a_probe_counts() {
     for (column, mark) in [
         ("target_anon_huge_kib", "H-2048"),
         ("target_private_kib", "U-2048"),
+        ("target_pss_kib", "B-2048"),
+        ("target_shared_dirty_kib", "E-2048"),
         ("partner_private_kib", "O-2048"),
         ("target_minflt", "m-2048"),
         ("target_majflt", "M-2048"),
@@ -411,4 +515,76 @@ fn every_side_effect_of_a_probe_counts() {
             "{column}"
         );
     }
+}
+
+/// Nothing proves that a machine is real, or emulated: times stand, and the doubt with them.
+#[test]
+fn times_that_may_be_emulated_are_doubted() {
+    let said = "Nothing tells whether this machine is emulated; if it is, its times say nothing.";
+    for note in [
+        "#emulated=unreadable:EACCES\n",
+        "#emulated=empty\n",
+        "#emulated=absent\n#hypervisor=unknown:no instruction tells\n#devicetree=linux,dummy-virt\n",
+    ] {
+        let perhaps = SLOW.replace("#command=", &format!("{note}#command="));
+        let perhaps = perhaps.replace("=17644394", "=17644395");
+        let ran = lab(
+            &["compare", "--allow-mismatch", "slow.csv", "-"],
+            perhaps.as_bytes(),
+        );
+        let line = format!("\ndoubt: B: {said}\n| layout");
+        assert!(ran.stdout.contains(&line), "{note}: {}", ran.stdout);
+        let ran = lab(&["summary", "-"], perhaps.as_bytes());
+        assert!(
+            ran.stdout.starts_with(&format!("doubt: {said}\n")),
+            "{note}"
+        );
+        assert!(ran.stdout.contains("Throughput"), "{note}: {}", ran.stdout);
+    }
+    let known = lab(&["compare", "slow.csv", "slow.csv"], b"");
+    assert!(!known.stdout.contains("doubt"), "{}", known.stdout);
+}
+
+#[test]
+fn what_makes_two_of_one_side_is_named_and_is_no_command() {
+    let machine = "#kernel=6.1.0-test\n#thp_enabled=";
+    let bench = BENCH.replace("#command=", &format!("{machine}always\n#command="));
+    let probe = PROBE.replace("#command=", &format!("{machine}never\n#command="));
+    let ran = lab(&["compare", "-", "bench.csv"], (bench + &probe).as_bytes());
+    assert_eq!(ran.status, Some(3));
+    let want = "thp_enabled is 'always' in the first and 'never' in the second";
+    assert!(ran.stderr.contains(want), "{}", ran.stderr);
+}
+
+/// The child had written every page itself, as with `--exclusive all`.
+#[test]
+fn where_no_page_was_shared_there_is_nothing_to_split() {
+    let line = |line: &str| {
+        let none = line.replace(",pfn,256,256,256,0,", ",pfn,0,0,0,0,");
+        none.replace(",pfn,256,256,0,256,", ",pfn,0,0,0,0,")
+    };
+    let lines: Vec<String> = SLOW.lines().map(line).collect();
+    let alone = resealed(&(lines.join("\n") + "\n"));
+    let ran = lab(&["summary", "-"], alone.as_bytes());
+    let want = "  proc                none: no page was shared, in 10 cases\n";
+    assert!(ran.stdout.contains(want), "{}", ran.stdout);
+    let page = lab(&["report", "-o", "-", "-"], alone.as_bytes()).stdout;
+    let want = "reading with proc and vmread could split nothing: no page was shared.";
+    assert!(
+        page.contains(want) && !page.contains("nobody knows"),
+        "{page}"
+    );
+    let ran = lab(&["compare", "slow.csv", "-"], alone.as_bytes());
+    assert_eq!(ran.status, Some(4), "{}", ran.stdout);
+    let want = "proc: 0 % split in A, no page shared in B\n";
+    assert!(ran.stdout.contains(want), "{}", ran.stdout);
+    let scratch = cowitness_lab::scratch::Scratch::new().unwrap();
+    let before = scratch.path().join("before.csv");
+    std::fs::write(&before, &alone).unwrap();
+    let again = alone.replace("=17644394", "=17644395");
+    let ran = lab(
+        &["compare", before.to_str().unwrap(), "-"],
+        again.as_bytes(),
+    );
+    assert!(!ran.stdout.contains("unknown"), "{}", ran.stdout);
 }

@@ -322,3 +322,64 @@ fn counts_that_no_touching_charges_are_refused() {
         assert!(said.contains(why), "{said}");
     }
 }
+
+/// A row of `small.csv` whose columns cannot all be true.
+#[test]
+fn passes_that_no_clock_gives_and_foreign_words_are_refused() {
+    // 5 warm passes of 400 us each.
+    const TIMES: &str = ",5,500000,2000000,400000,400000,";
+    for (is, would_be, why) in [
+        (
+            TIMES,
+            ",5,500000,2000000,400001,400001,",
+            "2000005 ns if all were the fastest of 2000000 ns for all passes",
+        ),
+        (
+            TIMES,
+            ",5,500000,2000000,2,399999,",
+            "2000000 ns for all passes of 1999995 ns if all were the slowest",
+        ),
+        (
+            ",5,500000,2000000,400000,400000,2000.00,2500.00,",
+            ",0,500000,2000000,,,2000.00,,",
+            "2000000 ns for no warm pass",
+        ),
+        (",pfn,", ",guess,", "unknown evidence 'guess'"),
+        (",small,", ",medium,", "unknown backing 'medium'"),
+    ] {
+        let text = resealed(&small(is, would_be));
+        refused(
+            &["summary", "-"],
+            text.as_bytes(),
+            3,
+            &format!("standard input, stream 1, line 6 (row 1): the row contradicts itself: {why}"),
+            EDITED,
+        );
+    }
+    let probe = include_str!("data/probe.csv").replacen(",pfn,", ",,", 1);
+    let ran = lab(&["report", "-o", "-", "-"], resealed(&probe).as_bytes());
+    assert_eq!((ran.status, &*ran.stdout), (Some(3), ""));
+    assert!(ran.stderr.contains("unknown evidence ''"), "{}", ran.stderr);
+}
+
+/// `env` writes notes and nothing more; a line that is cut, or another command's stream that is,
+/// stays refused.
+#[test]
+fn notes_alone_are_a_whole_stream_of_env() {
+    const ENV: &str = "#cowitness 1\n#command=env\n#label=none\n#kernel=6.1.0\n#arch=x86_64\n";
+    let other = ENV.replace("6.1.0", "6.2.0");
+    for input in [ENV.to_owned(), format!("boot\n{ENV}{other}")] {
+        let ran = lab(&["report", "-o", "-", "-"], input.as_bytes());
+        assert_eq!((ran.status, &*ran.stderr), (Some(0), ""));
+        assert!(ran.stdout.contains("Linux 6.1.0"), "{}", ran.stdout);
+    }
+    let ran = lab(&["summary", "-"], format!("{ENV}{BENCH}").as_bytes());
+    assert_eq!((ran.status, &*ran.stderr), (Some(0), ""));
+    let ran = lab(&["report", "-o", "-", "-"], ENV.repeat(2).as_bytes());
+    assert_eq!(ran.status, Some(3), "{}", ran.stderr);
+    for cut in [ENV.trim_end().to_owned(), ENV.replace("=env", "=bench")] {
+        let ran = lab(&["report", "-o", "-", "-"], cut.as_bytes());
+        assert_eq!(ran.status, Some(3), "{}", ran.stderr);
+        assert!(ran.stderr.contains("truncated"), "{}", ran.stderr);
+    }
+}

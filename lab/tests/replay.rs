@@ -17,7 +17,8 @@ const CONSOLE: &str = include_str!("data/consoles/5.10-aarch64.log");
 const KERNEL: &str = "5.10-aarch64";
 const RELEASE: &str = "5.10.0-32-cloud-arm64";
 const WORDS: &str = "bench --mb=1 --layout=contiguous --block=64K --repeats=1 --warm=1 -q then \
-                     probe -q then selftest";
+                     probe --kind=anon-fork-shared,prot-none,prot-none-untouched,hole -q then \
+                     selftest";
 
 /// A cache with a kernel, an appliance, an emulator, and a folder for what is left.
 struct Stage {
@@ -52,7 +53,7 @@ impl Stage {
         let mut crc = Crc32::new();
         crc.update(b"an appliance");
         let exe = format!("#exe_crc32={:08x}", crc.value());
-        let console = CONSOLE.replace("#exe_crc32=a6ba7d30", &exe);
+        let console = CONSOLE.replace("#exe_crc32=9e14c77a", &exe);
         fs::write(stage.path("console"), resealed(&console)).unwrap();
         let qemu = stage.path("qemu-system-aarch64");
         fs::write(
@@ -146,7 +147,10 @@ fn a_recorded_console_passes_and_what_was_left_before_is_gone() {
 fn the_kernel_that_ran_has_to_be_the_one_that_was_fetched() {
     let stage = Stage::new("6.12.117+deb13-cloud-arm64", "cat console");
     assert_eq!(stage.run(WORDS).status.code(), Some(1));
-    let wanted = format!("the kernel: {RELEASE}, expected 6.12.117+deb13-cloud-arm64");
+    let wanted = format!(
+        "the kernel: {RELEASE}, expected 6.12.117+deb13-cloud-arm64; \
+         fields that smaps_rollup lacks: Pss_Dirty, KSM, expected none"
+    );
     assert_eq!(stage.found(), ["mismatch", &wanted, "no"]);
 }
 
@@ -167,11 +171,11 @@ fn the_rows_have_to_come_from_the_appliance_that_was_packed() {
 }
 
 #[test]
-fn the_default_words_ask_everything_and_a_skipped_check_is_a_difference() {
+fn the_default_words_ask_everything_and_what_is_otherwise_is_a_difference() {
     let stage = Stage::new(RELEASE, "cat console");
     let console = fs::read_to_string(stage.path("console")).unwrap();
     let bench = "bench --mb=8 --segment-pages=16 --block=64K --repeats=2 --warm=1 \
-                 --method=proc,proc-seek,vmread,vmread-batch -q --label=5.10-aarch64";
+                 --method=proc,proc-seek,vmread,vmread-batch,hybrid -q --label=5.10-aarch64";
     let run = |console: &str| {
         let lines = console.split_inclusive('\n');
         let line = |line: &str| match line.strip_prefix("cowitness: init: run: ") {
@@ -197,7 +201,7 @@ fn the_default_words_ask_everything_and_a_skipped_check_is_a_difference() {
         ("#option_repeats=1", "#option_repeats=2"),
         (
             "#option_method=both",
-            "#option_method=proc,proc-seek,vmread,vmread-batch",
+            "#option_method=proc,proc-seek,vmread,vmread-batch,hybrid",
         ),
         ("#label=none", "#label=5.10-aarch64"),
     ];
@@ -211,6 +215,7 @@ fn the_default_words_ask_everything_and_a_skipped_check_is_a_difference() {
             ("proc-seek", 0),
             ("vmread", 0),
             ("vmread-batch", 0),
+            ("hybrid", 0),
         ] {
             rows += &format!(
                 "bench,5.10-aarch64,{RELEASE},aarch64,4096,contiguous,small,,1,8388608,{method},\
@@ -226,11 +231,35 @@ fn the_default_words_ask_everything_and_a_skipped_check_is_a_difference() {
     let asked = resealed(&asked.replace("probe,,", "probe,5.10-aarch64,"));
     assert_eq!(run(&asked), ["pass", "", "yes"]);
     let skipped = asked.replace("ok hole: proc", "skip hole: proc").replace(
-        "15 passed, 0 failed, 0 skipped",
-        "14 passed, 0 failed, 1 skipped",
+        "18 passed, 0 failed, 0 skipped",
+        "17 passed, 0 failed, 1 skipped",
     );
     let wanted = "selftest skips hole: proc EIO, vmread EFAULT";
     assert_eq!(run(&skipped), ["mismatch", wanted, "no"]);
+    let lacks = "20 of 22 known fields, without Pss_Dirty, KSM";
+    assert!(asked.contains(lacks));
+    let other = asked.replace(lacks, "21 of 22 known fields, without KSM");
+    let wanted = "fields that smaps_rollup lacks: KSM, expected Pss_Dirty, KSM";
+    assert_eq!(run(&other), ["mismatch", wanted, "no"]);
+    let row = |console: &str, from: &str, to: &str| {
+        assert!(console.contains(from), "{from}");
+        resealed(&console.replacen(from, to, 1))
+    };
+    let quiet = "prot-none-untouched,hybrid,page,4096,4096,,zero,pfn,0,0,0,";
+    let faults = row(&asked, quiet, &quiet.replace("pfn,0,0,0,", "pfn,0,0,1,"));
+    let wanted = "prot-none-untouched page by hybrid changed faulted_in_pages 1";
+    assert_eq!(run(&faults), ["mismatch", wanted, "no"]);
+    let known = "prot-none-untouched,hybrid,page,4096,4096,,zero,pfn,0,0,0,0,0,0,0,0,0,";
+    let unknown = row(
+        &asked,
+        known,
+        &known.replace(",0,0,0,0,0,0,0,0,0,", ",0,0,0,0,0,0,0,0,,"),
+    );
+    let wanted = "prot-none-untouched page by hybrid changed target_rss_kib unknown";
+    assert_eq!(run(&unknown), ["mismatch", wanted, "no"]);
+    let wrong = row(&asked, quiet, &quiet.replace(",4096,,zero,", ",0,EIO,,"));
+    let wanted = "prot-none-untouched by hybrid: EIO, expected zeros";
+    assert_eq!(run(&wrong), ["mismatch", wanted, "no"]);
 }
 
 #[test]

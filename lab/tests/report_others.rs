@@ -73,6 +73,107 @@ fn every_record_has_its_section_and_machines_stand_together() {
     }
 }
 
+/// One or two sentences, of what says most; each section has its own.
+#[test]
+fn the_verdict_is_short_and_sections_say_their_own() {
+    let html = page(&FILES, "");
+    assert_eq!(html.matches("<p class=\"verdict\">").count(), 2);
+    let text = section(&html, "verdict");
+    has(&text, &["reading with proc left every shared page shared"]);
+    for (id, says) in [
+        ("survey", "Reading process 4711 would split 0 with proc"),
+        ("audit", "Reading process 4711 with vmread split 250 of 250"),
+        ("memmap", "Touching 64 MiB of heap"),
+        ("sharing", "Of the arms of sharing, "),
+        ("startup", "Each further object takes 5000 ns until exec"),
+        ("sizes", "private closures are "),
+    ] {
+        has(&section(&html, id), &[says]);
+        assert!(!text.contains(says), "{text}");
+        let alone = page(
+            &[FILES
+                .iter()
+                .find(|file| {
+                    file.contains(match id {
+                        "startup" => "slope",
+                        id => id,
+                    })
+                })
+                .unwrap()],
+            "",
+        );
+        assert!(alone.matches("<p class=\"verdict\">").count() <= 2, "{id}");
+        has(&section(&alone, "verdict"), &[says]);
+    }
+}
+
+/// `sharing.csv` with other fits.
+fn fits(from: &str, to: &str) -> String {
+    let rows = include_str!("data/sharing.csv");
+    assert!(rows.contains(from), "{from}");
+    resealed(&rows.replace(from, to))
+}
+
+#[test]
+fn a_curve_that_does_not_fit_makes_no_headline() {
+    let rows = include_str!("data/sharing.csv");
+    let elf = rows
+        .lines()
+        .find(|line| line.starts_with("sharing-fit,") && line.contains(",elf,"));
+    let elf = elf.unwrap();
+    let columns: Vec<&str> = rows
+        .lines()
+        .find(|line| line.starts_with("record,") && line.contains(",b_over_a,"))
+        .unwrap()
+        .split(',')
+        .collect();
+    let with = |column: &str, value: &str| {
+        let place = columns.iter().position(|name| *name == column).unwrap();
+        let mut fields: Vec<&str> = elf.split(',').collect();
+        // The label has a comma of its own, within quotes.
+        let more = fields.len() - columns.len();
+        fields[place + more] = value;
+        section(&page(&["-"], &fits(elf, &fields.join(","))), "verdict")
+    };
+    for (column, value, why) in [
+        ("r2", "0.612", "no curve fits (R² 0.612)"),
+        (
+            "a_kb",
+            "-120.000",
+            "the curve that fits has negative memory",
+        ),
+        ("b_kb", "-1.000", "the curve that fits has negative memory"),
+        ("verdict", "invalid", "the run is invalid"),
+        ("r2", "", "nothing tells how well a curve fits"),
+    ] {
+        let text = with(column, value);
+        has(&text, &[&format!("what elf takes is not known: {why}")]);
+        assert!(!text.contains("elf (shared) takes"), "{text}");
+    }
+}
+
+/// The same doubt wherever times stand.
+#[test]
+fn times_that_may_be_emulated_are_doubted() {
+    let said = "Nothing tells whether this machine is emulated; if it is, its times say nothing.";
+    for (rows, ids) in [
+        (
+            include_str!("data/startup.csv"),
+            &["startup", "verdict"][..],
+        ),
+        (include_str!("data/audit.csv"), &["audit"]),
+        (include_str!("data/bench.csv"), &["throughput", "verdict"]),
+    ] {
+        let perhaps = rows.replace("#command=", "#emulated=unreadable:EACCES\n#command=");
+        let html = page(&["-"], &perhaps);
+        for id in ids {
+            has(&section(&html, id), &[said]);
+        }
+        let html = page(&["-"], rows);
+        assert!(!html.contains(said));
+    }
+}
+
 #[test]
 fn sharing_shows_the_fit_that_came_with_it() {
     let text = section(&page(&["sharing.csv"], ""), "sharing");
@@ -155,6 +256,38 @@ fn startup_is_resolved_beyond_the_null_arm_alone() {
     );
 }
 
+/// A run that `startup` refused afterwards, or that was killed, has rows and no result.
+#[test]
+fn startup_without_a_result_has_no_verdict() {
+    const WHY: &str = "No result follows: the run was refused or cut.";
+    for (file, resolved) in [
+        (
+            "startup",
+            "b until exec 20 +20000 [+20000, +20000] resolved",
+        ),
+        ("slope", "until exec 5 5000 100000 1 0"),
+    ] {
+        let whole = std::fs::read_to_string(format!("tests/data/{file}.csv")).unwrap();
+        let second = whole.rfind("#cowitness 1\n").unwrap();
+        let html = page(&["-"], &whole[..second]);
+        let text = section(&html, "startup");
+        has(&text, &[WHY]);
+        assert!(!text.contains(resolved), "{text}");
+        has(
+            &section(&html, "verdict"),
+            &["In startup, no result follows: the run was refused or cut."],
+        );
+        assert!(!section(&page(&["-"], &whole), "startup").contains(WHY));
+    }
+    let whole = include_str!("data/startup.csv");
+    let second = whole.rfind("#cowitness 1\n").unwrap();
+    let text = section(&page(&["-"], &whole[..second]), "startup");
+    has(
+        &text,
+        &["b until exec 20 +20000 [+20000, +20000] no result"],
+    );
+}
+
 #[test]
 fn startup_names_programs_and_says_when_only_sums_are_there() {
     let text = section(&page(&["startup.csv"], ""), "startup");
@@ -197,7 +330,7 @@ fn startup_without_a_null_arm_resolves_nothing() {
             "There is no null arm",
         ],
     );
-    assert!(!text.contains(" resolved "), "{text}");
+    assert!(!text.contains("] resolved "), "{text}");
 }
 
 #[test]
@@ -320,8 +453,8 @@ fn an_audit_stands_beside_what_was_expected() {
         &[
             "vmread, process 4711 250 of 250",
             "hybrid, process 4711 unknown",
-            "vmread 4711 cold 400 250 250 250 0 0 0 +0 +500 +1000 2 MiB 4 KiB 0 B EIO",
-            "vmread 4711 warm 1 7000 0 0 0",
+            "vmread 4711 cold 400.00 250 250 250 0 0 0 +0 +500 +1000 2 MiB 4 KiB 0 B EIO",
+            "vmread 4711 warm 1 7000.00 0 0 0",
             "1 of 4 passes is no measurement: skipped: process-ended (1).",
         ],
     );

@@ -44,14 +44,15 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
     purpose: "read a live process's memory, discard it, and report rate, footprint and splits",
     about: "Reads every readable mapping of a process once with each reader, in the order\n\
             given, and throws the data away. Before a reader begins, the page table says\n\
-            what it should split; around each 8,192 pages read it says what was split,\n\
+            what it should split and bring in; around each 8,192 pages read it says what was split,\n\
             faulted in and swapped in. RSS, PSS, private memory and faults are taken\n\
             before and after. One CSV row a pass goes to stdout.\n\
             This CHANGES the process's memory where the reader does: vmread copies what\n\
             fork shared; proc, vmread and ptrace bring in what was absent or swapped out.\n\
             What one reader has split, the next finds split: for a fair comparison give\n\
             each a fresh process, or put the harmless ones first.\n\
-            Memory of devices, of userfaultfd, and reserves never touched are left out.\n\n\
+            Memory of devices, of userfaultfd, and reserves never touched are left out (of\n\
+            the latter the page table is looked at: terabytes take their time).\n\n\
             Needs the same user and a dumpable process, as Yama allows it, or\n\
             CAP_SYS_PTRACE.\n",
     operand: Some(Operand {

@@ -243,7 +243,8 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             default: "none",
             allowed: "none, all, half (every second MiB), alternate (every second page), random, or \
                       N: every second run of N pages",
-            help: "pages that the child writes to, and so makes its own, before it is read",
+            help: "pages that the child writes to, and so makes its own, before it is read; with \
+                   --pages small",
         },
         set: |options, word| put(&mut options.exclusive, exclusive(word)),
     },

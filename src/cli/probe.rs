@@ -36,13 +36,16 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             method none read nothing; if they show a change, nothing here can be trusted\n\
             (status 3). What this machine, as it is, does not have is a row that is skipped,\n\
             with the reason, and no failure. A read that does not return is killed. Each row has\n\
-            fresh memory and a fresh child, and the order is always that of the kinds and readers\n\
-            below.\n\
+            fresh memory (but for the kernel's own: vdso, vvar and vsyscall) and a fresh child,\n\
+            and the order is always that of the kinds and readers below.\n\
             \n\
             Nothing on the machine is changed unless --setup is given, or this is run by\n\
             cowitness as the first process of a machine. --setup says on standard error what it\n\
-            changes and from what, and puts it back; one run at a time may. Only SIGKILL leaves\n\
-            it: then write those values back (ksm/run, ksm/pages_to_scan, hugepages-64kB/enabled\n\
+            changes and from what, and puts it back, at signals too; one run at a time may.\n\
+            What it may not change is needs-privilege, and the status is 3. KSM merges the memory\n\
+            of every program that lets it, and what it has merged stays so when it stops: stderr\n\
+            says how much (ksm/run 2 would undo that, for the whole machine). SIGKILL leaves\n\
+            all: then write those values back (ksm/run, ksm/pages_to_scan, hugepages-64kB/enabled\n\
             and others below /sys/kernel/mm; /proc/sys/vm/nr_hugepages), swapoff the /dev/zramN\n\
             that /proc/swaps shows, and write N to /sys/class/zram-control/hot_remove.\n\
             \n\

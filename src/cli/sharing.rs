@@ -75,6 +75,19 @@ pub struct Options {
     pub folder: &'static str,
     /// Where in argv the program stands; `None`: the built-in subject.
     pub program: Option<usize>,
+    /// How often an option of the built-in subject was set; each has a default.
+    builtin_settings: usize,
+}
+
+/// So many options are of the built-in subject only.
+const OF_BUILTIN: usize = 4;
+
+impl Options {
+    /// Whether an option was given that decides nothing.
+    #[must_use]
+    pub fn has_idle_option(&self) -> bool {
+        self.program.is_some() && self.builtin_settings > OF_BUILTIN
+    }
 }
 
 impl HasCommon for Options {
@@ -102,14 +115,16 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             into private memory; memfd executes a file in memory, one for each process;\n\
             static=PATH is a control without interpreter (static alone: a second file of\n\
             the built-in subject).\n\
-            The order of the batches is shuffled; each arm stands first equally often.\n\
+            The order of the batches is shuffled; over twice as many rounds (a number in a\n\
+            repetition) as there are arms, each arm stands first twice.\n\
             Verdicts, the first that applies: invalid, dirty-cache, copied-shmem,\n\
             copied-anon, shared, mixed. If an arm is invalid the exit status is 3.\n\n\
             Without PROGRAM a built-in subject is used: a static program with text and data\n\
             of a chosen size, in a file without a name. PROGRAM must be an ELF\n\
             program that reads standard input and ends when that does (cat, python3); it\n\
             is looked for in /usr/local/bin, /usr/bin and /bin, its environment is\n\
-            PATH and LC_ALL=C, its output is dropped.\n",
+            PATH and LC_ALL=C, its standard output is dropped, its errors are not.\n\
+            --touch, --text, --data and --dir are for the built-in subject only.\n",
     operand: None,
     options: OPTIONS,
     examples: &[
@@ -196,6 +211,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             help: "text that the built-in subject touches; all of its data always",
         },
         set: |options, word| {
+            options.builtin_settings += 1;
             options.touches_text = one_of(word, &[("0", false), ("100", true)])?;
             Ok(())
         },
@@ -207,7 +223,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             value: "byte|eof",
             default: "eof",
             allowed: "byte, eof",
-            help: "what lets a subject go: a byte, after which it must end, or the end of its input",
+            help: "what lets a subject go: the end of its input, or a byte of its own (it reads one and ends)",
         },
         set: |options, word| {
             options.release = one_of(word, &[("byte", Release::Byte), ("eof", Release::End)])?;
@@ -238,6 +254,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             help: "text of the built-in subject",
         },
         set: |options, word| {
+            options.builtin_settings += 1;
             options.text_bytes = segment(word)?;
             Ok(())
         },
@@ -252,6 +269,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             help: "data of the built-in subject",
         },
         set: |options, word| {
+            options.builtin_settings += 1;
             options.data_bytes = segment(word)?;
             Ok(())
         },
@@ -266,6 +284,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             help: "where its file is made; on a disk: pages of a tmpfs are always dirty",
         },
         set: |options, word| {
+            options.builtin_settings += 1;
             options.folder = path(word)?;
             Ok(())
         },

@@ -8,12 +8,9 @@ use super::{
     CommandSpec, Common, Effective, HasCommon, OptionSpec, OptionWord, Problem, Refused, Request,
     Topic, UsageError, Word, bench, common_options, options, value,
 };
-use crate::measure::plan::LIST_MAX;
+use crate::measure::rounds::ARMS_MAX;
 use crate::proc::number;
 use heapless::Vec;
-
-/// Most arms: numbers of objects, and the static control.
-pub const ARMS_MAX: usize = LIST_MAX + 1;
 
 /// Fewest numbers of objects that a line is drawn through.
 const OBJECTS_MIN: usize = 4;
@@ -145,7 +142,7 @@ const TIMEOUT: OptionSpec<Options> = OptionSpec {
         value: "SECONDS",
         default: "10",
         allowed: "1 to 3600",
-        help: "after which a program is killed; its arm is not started again",
+        help: "after which a program, or an exec, is killed; its arm is not started again",
     },
     set: |options, word| {
         options.timeout_s = value::number(word, 1, 3600)?;
@@ -334,6 +331,7 @@ pub(super) fn parse(
     let request = options(spec, &mut rest, asked, effective)?;
     if matches!(request, Request::Run(_)) {
         check(spec.topic, &arms)?;
+        check_cold(spec.topic, asked)?;
     }
     if asked.rounds == 0 {
         let block = 2 * arms.len().max(1) as u64;
@@ -445,6 +443,23 @@ fn after_option(spec: &CommandSpec<Options>, here: Word, index: usize) -> usize 
     let takes_next =
         table.any(|option| option.word.is_named(here) && !option.word.value.is_empty());
     index + 1 + usize::from(takes_next)
+}
+
+/// Whether what is to be cold is run from its file: the others begin with bytes that this
+/// program has in memory.
+fn check_cold(topic: Topic, asked: &Options) -> Result<(), UsageError> {
+    const ONLY: &str = "execve with --cold: memfd and native start from what is in memory";
+    for (option, via) in [("--a-via", asked.a_via), ("--b-via", asked.b_via)] {
+        let word: Word = match via {
+            Via::Memfd => b"memfd",
+            Via::Native => b"native",
+            Via::Execve => continue,
+        };
+        if asked.cold {
+            return Err(fail(topic, word, option, Problem::BadValue(ONLY)));
+        }
+    }
+    Ok(())
 }
 
 /// Whether all are there.

@@ -22,11 +22,12 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
     topic: Topic::Survey,
     name: "survey",
     purpose: "predict, per VMA of a live process, what each reader would split; reads nothing",
-    about: "Looks at maps and pagemap of a process, never at its memory: per VMA and in total,\n\
-            which pages are its own, shared by fork, of files, swapped out or absent, and so\n\
-            how many pages proc, vmread and hybrid would split, what memory that would take,\n\
+    about: "Looks at maps (or smaps, without CAP_SYS_ADMIN or with huge pages about) and\n\
+            pagemap of a process, never at its memory: per VMA and in total, which pages are\n\
+            its own, shared by fork, of files, swapped out or absent, and so how many pages\n\
+            proc, vmread and hybrid would split or bring in, what memory that would take,\n\
             and which reader to take. Whether they split at all on this kernel is tried on\n\
-            a child of its own.\n\
+            a child of its own. A reserve of terabytes takes its time.\n\
             One CSV row a VMA goes to stdout, the last is the total. A process that runs on\n\
             changes meanwhile: stop it (kill -STOP) for figures that hold.\n\n\
             Needs the same user and a dumpable process, or CAP_SYS_PTRACE.\n",

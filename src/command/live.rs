@@ -1,26 +1,19 @@
 //! A live process, as `survey` and `audit` see it: its mappings one after the other, whether
 //! they changed meanwhile, and why it cannot be looked at.
 
-use super::probe::prober;
 use crate::emit::crc::Crc32;
-use crate::emit::record::Status;
 use crate::error::{Denial, Error};
-use crate::fixture::kinds::{KINDS, Op};
-use crate::measure::probe::Prober;
+use crate::measure::census::{Census, CensusError, Counter};
 use crate::proc::lines::LineBuffer;
-use crate::proc::maps::{MapsLine, Perms};
+use crate::proc::maps::{LINE_BYTES, MapsLine, Perms};
 use crate::proc::number::{self, decimal, word};
 use crate::proc::status::{field, hex_field};
-use crate::reader::Method;
-use crate::reader::vma::{LargeFolios, MISSING_SERVED, has_file, has_flag};
-use crate::sys::file::{Process, open_proc, read_next, read_proc, read_whole};
-use crate::sys::{Clock, Errno};
+use crate::reader::vma::{MISSING_SERVED, has_file, has_flag};
+use crate::sys::Errno;
+use crate::sys::file::{Process, mapped_bytes, open_proc, read_next, read_proc, read_whole};
 use crate::text::Text;
-use heapless::Vec;
 use rustix::fd::AsFd;
 
-/// A line of maps: a path has up to 4,096 bytes, each of which may be printed as four.
-const LINE_BYTES: usize = 20 << 10;
 /// Longest name in a row.
 const NAME_BYTES: usize = 256;
 /// Addresses from here on are no process's own: `[vsyscall]` is the same page in all.
@@ -41,28 +34,27 @@ pub(super) struct Vma {
     /// Whether absent pages of it come from a file, or from memory that others see: touching
     /// them makes the process larger. Others are zeros until they are written.
     pub(super) fills_up: bool,
-    /// Its anonymous memory in KiB; `None` from maps, which does not tell.
-    pub(super) anonymous_kib: Option<u64>,
-    /// Why nobody should read it; `None` from maps, which does not tell.
+    /// Where in its file it begins.
+    offset: u64,
+    /// Its anonymous memory in KiB; `None` from maps, which does not tell, and of hugetlb pages,
+    /// which smaps does not count there.
+    anonymous_kib: Option<u64>,
+    /// Why nobody should read it. maps tells this of `[vvar]` alone, by its name.
     pub(super) unsafe_to_read: Option<&'static str>,
-    folios: LargeFolios,
-    /// Whether an anonymous page of it may be part of a large folio; true from maps, which does
-    /// not tell.
-    pub(super) large_folios_possible: bool,
 }
 
 impl Vma {
-    fn of(line: &MapsLine<'_>) -> Self {
+    /// By its line of maps.
+    pub(super) fn of(line: &MapsLine<'_>) -> Self {
         Self {
             start: line.start,
             end: line.end,
             perms: line.perms,
             name: name(line.name),
             fills_up: has_file(line),
+            offset: line.offset,
             anonymous_kib: None,
-            unsafe_to_read: None,
-            folios: LargeFolios::Untold,
-            large_folios_possible: true,
+            unsafe_to_read: line.name.starts_with(b"[vvar").then_some(DEVICE),
         }
     }
 
@@ -73,17 +65,21 @@ impl Vma {
         }
         if let Some(flags) = line.strip_prefix(b"VmFlags:") {
             self.unsafe_to_read = danger(flags);
-            self.large_folios_possible = self.folios.are_possible(flags);
+            if has_flag(flags, &[b"ht"]) {
+                self.anonymous_kib = None;
+            }
         }
-        self.folios.line(line);
         Ok(())
     }
 }
 
+/// Why memory of devices is not read.
+const DEVICE: &str = "device-memory";
+
 /// Flags of a VMA (Documentation/filesystems/proc.rst) that say: do not read.
 const DANGERS: [(&[&[u8]], &str); 2] = [
     // Registers of a device may be behind it, and reading them may do something.
-    (&[b"io", b"pf"], "device-memory"),
+    (&[b"io", b"pf"], DEVICE),
     // process_vm_readv of a page that nobody serves never comes back.
     (MISSING_SERVED, "userfaultfd"),
 ];
@@ -100,13 +96,19 @@ fn danger(flags: &[u8]) -> Option<&'static str> {
 pub(super) struct Mappings {
     /// How many VMAs.
     pub(super) vmas: u64,
+    /// Bytes of them.
+    pub(super) bytes: u64,
     sum: u32,
 }
 
 impl Mappings {
     /// None.
     pub(super) const fn none() -> Self {
-        Self { vmas: 0, sum: 0 }
+        Self {
+            vmas: 0,
+            bytes: 0,
+            sum: 0,
+        }
     }
 
     /// Those that the process has now.
@@ -131,6 +133,7 @@ impl Mappings {
         crc.update(&vma.perms.as_bytes());
         self.sum = crc.value();
         self.vmas += 1;
+        self.bytes += vma.end - vma.start;
     }
 }
 
@@ -160,6 +163,56 @@ pub(super) fn each_vma(pid: i32, source: &'static str, take: TakeVma<'_>) -> Res
             _ => return Err(NOT_UNDERSTOOD),
         }
     }
+}
+
+/// Counts the pages of a VMA, with what smaps and the file's length tell beyond its page table.
+/// `seen` is told of the bytes looked at.
+///
+/// # Errors
+/// See [`CensusError`].
+pub(super) fn count(
+    counter: &mut Counter,
+    vma: &Vma,
+    seen: &mut dyn FnMut(u64),
+) -> Result<Census, CensusError> {
+    let mut census = counter.count(vma.start, vma.end, seen)?;
+    if vma.fills_up {
+        census.out_of_reach = match census.absent {
+            0 => 0,
+            _ => {
+                counter
+                    .count(behind(counter, vma), vma.end, &mut |_| ())?
+                    .absent
+            }
+        };
+    }
+    // The zero page is not among it.
+    if let Some(kib) = vma.anonymous_kib {
+        census.know_anonymous(kib / counter.page_kib());
+    }
+    Ok(census)
+}
+
+/// Whether an anonymous page of it may be part of a large folio: unless the flags of all its frames
+/// say otherwise, which only root is told.
+pub(super) fn may_be_large(counter: &mut Counter, vma: &Vma, census: &Census) -> bool {
+    census.anonymous() > 0 && !counter.has_no_large_folio(vma.start, vma.end)
+}
+
+/// Where in a mapping its file has ended, in whole pages: nothing can be brought in from there on.
+/// Its end, if that cannot be told: who sees no frames may not look at map_files, either.
+fn behind(counter: &Counter, vma: &Vma) -> u64 {
+    let len = match counter.frames_are_hidden() {
+        true => None,
+        false => mapped_bytes(counter.pid(), vma.start, vma.end)
+            .ok()
+            .flatten(),
+    };
+    let pages = len.map(|len| len.next_multiple_of(counter.page_kib() * 1024));
+    pages.map_or(vma.end, |bytes| {
+        let mapped = bytes.saturating_sub(vma.offset);
+        vma.end.min(vma.start.saturating_add(mapped))
+    })
 }
 
 /// Opens a file of the process, or says why it cannot be.
@@ -254,91 +307,6 @@ fn more_capable(own: &[u8], theirs: &[u8]) -> bool {
         .is_some_and(|(mine, other)| other & !mine != 0)
 }
 
-/// Whether readers split shared pages on this kernel, each tried on a child of our own when it
-/// is first asked about.
-pub(super) struct Splits {
-    clock: Clock,
-    page_bytes: usize,
-    prober: Option<Prober>,
-    known: Vec<(Method, Option<bool>), { Method::ALL.len() }>,
-}
-
-impl Splits {
-    /// Nothing tried yet.
-    pub(super) const fn untried(clock: Clock, page_bytes: usize) -> Self {
-        Self {
-            clock,
-            page_bytes,
-            prober: None,
-            known: Vec::new(),
-        }
-    }
-
-    /// Of `shared` pages, how many `method` splits; `None` if that could not be tried, or if there
-    /// are `doubtful` ones, of which pagemap does not tell whether they are shared.
-    pub(super) fn of(&mut self, method: Method, shared: u64, doubtful: u64) -> Option<u64> {
-        if shared + doubtful == 0 {
-            return Some(0);
-        }
-        let known = self.known.iter().find(|(known, _)| *known == method);
-        let splits = match known {
-            Some(&(_, splits)) => splits,
-            None => {
-                let tried = self.tried(method);
-                // There is room for every method.
-                let _ = self.known.push((method, tried));
-                tried
-            }
-        };
-        match splits? {
-            true if doubtful > 0 => None,
-            true => Some(shared),
-            false => Some(0),
-        }
-    }
-
-    fn tried(&mut self, method: Method) -> Option<bool> {
-        if self.prober.is_none() {
-            self.prober = prober(self.clock, self.page_bytes).ok();
-        }
-        let prober = self.prober.as_mut()?;
-        let probed = prober.probe(&KINDS[0], Op::Page, Some(method)).ok()?;
-        let changes = probed.changes.filter(|_| probed.status == Status::Ok)?;
-        Some(changes.split > 0)
-    }
-}
-
-/// What reading a process would change, as far as its page table tells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outlook {
-    /// Pages that vmread would split.
-    pub(super) vmread_split: Option<u64>,
-    /// Pages that hybrid would split.
-    pub(super) hybrid_split: Option<u64>,
-    /// Absent pages that all but hybrid would bring in.
-    pub(super) filled_up: u64,
-    /// Swapped-out pages that all but hybrid would bring in.
-    pub(super) swapped: u64,
-}
-
-impl Outlook {
-    /// The reader to take, and why.
-    pub(super) const fn advice(&self) -> &'static str {
-        match (self.vmread_split, self.hybrid_split) {
-            (Some(0), _) if self.filled_up + self.swapped == 0 => {
-                "vmread, 1 MiB a call: there is nothing to split or to bring in, and it is fastest"
-            }
-            (_, Some(0)) => {
-                "hybrid: it splits nothing and brings nothing in; swapped-out pages it leaves unread"
-            }
-            (Some(0), _) => {
-                "vmread, 1 MiB a call: it splits nothing here, but brings in what is absent"
-            }
-            _ => "proc: it splits nothing, but brings in what is absent or swapped out",
-        }
-    }
-}
-
 /// A name as maps prints it, cut to what a row holds; what is not UTF-8 becomes `?`.
 fn name(bytes: &[u8]) -> Text {
     let mut text = Text::new();
@@ -373,28 +341,6 @@ mod tests {
         assert_eq!(danger(b" rd wr mr mw me ac sd "), None);
         // Not a flag, but a part of one.
         assert_eq!(danger(b" iox umx"), None);
-    }
-
-    #[test]
-    fn advice_follows_what_would_change() {
-        let advice = |vmread, hybrid, filled_up, swapped| {
-            let outlook = Outlook {
-                vmread_split: vmread,
-                hybrid_split: hybrid,
-                filled_up,
-                swapped,
-            };
-            let words = outlook.advice();
-            words.split_once([':', ',']).unwrap().0
-        };
-        assert_eq!(advice(Some(0), Some(0), 0, 0), "vmread");
-        assert_eq!(advice(Some(9), Some(0), 0, 0), "hybrid");
-        assert_eq!(advice(Some(0), Some(0), 7, 0), "hybrid");
-        assert_eq!(advice(Some(0), Some(0), 0, 7), "hybrid");
-        assert_eq!(advice(None, Some(0), 0, 0), "hybrid");
-        assert_eq!(advice(Some(0), None, 7, 0), "vmread");
-        assert_eq!(advice(Some(9), None, 0, 0), "proc");
-        assert_eq!(advice(None, None, 0, 0), "proc");
     }
 
     #[test]
@@ -448,6 +394,20 @@ mod tests {
         }
         assert!(more_capable(own, b"CapPrm:\t0000000000000003\n"));
         assert!(!more_capable(own, b"CapPrm:\t0000000000000001\n"));
+    }
+
+    /// smaps counts no hugetlb page as anonymous, private ones included.
+    #[test]
+    fn zero_anonymous_kib_of_hugetlb_is_no_answer() {
+        let told = |flags: &[u8]| {
+            let header = MapsLine::parse(b"1000-2000 rw-p 00000000 00:00 0 ").unwrap();
+            let mut vma = Vma::of(&header);
+            vma.field(b"Anonymous:             0 kB").unwrap();
+            vma.field(flags).unwrap();
+            vma.anonymous_kib
+        };
+        assert_eq!(told(b"VmFlags: rd wr mr mw me ac"), Some(0));
+        assert_eq!(told(b"VmFlags: rd wr mr mw me de ht"), None);
     }
 
     /// Every process has a stack, and the kernel's own pages that no reader should touch.

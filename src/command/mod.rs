@@ -4,7 +4,9 @@
 mod apart;
 pub mod audit;
 pub mod bench;
+mod command_line;
 pub mod env;
+mod forecast;
 mod live;
 pub mod memmap;
 pub mod probe;

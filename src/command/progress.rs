@@ -29,13 +29,6 @@ impl Progress {
         }
     }
 
-    /// Sets how much there is to do, if that was not known before.
-    pub(super) fn expect(&mut self, total: u64) {
-        if self.total == 0 {
-            self.total = total;
-        }
-    }
-
     /// Shows that `done` cases are done and what is next.
     pub(super) fn show(&self, done: u64, next: &Text) {
         let Some(out) = self.out else { return };

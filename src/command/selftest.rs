@@ -13,13 +13,14 @@ use crate::fixture::kinds::{BASIC, KINDS, Kind, Op};
 use crate::fixture::{Arena, Fixture, FixtureError};
 use crate::measure::footprint::usage;
 use crate::measure::probe::{Answer, Content, Probed, Prober};
+use crate::proc::rollup::{self, FIELD_COUNT, FIELDS};
 use crate::reader::{End, Memcpy, Method, Reader as _};
 use crate::sys::auxv::Auxv;
-use crate::sys::file::Process;
+use crate::sys::file::{Process, read_proc};
 use crate::sys::process::own_faults;
 use crate::sys::segments::Backing;
 use crate::sys::stdio::stdout;
-use crate::sys::{Clock, Shape, errno};
+use crate::sys::{Clock, Errno, Shape, errno};
 use crate::text::{Full, Text};
 
 /// Why a check did not pass; the text beside it tells more.
@@ -41,6 +42,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("evidence", evidence),
     ("fork", fork),
     ("smaps", smaps),
+    ("smaps-rollup", smaps_rollup),
     ("control", control),
 ];
 
@@ -266,7 +268,8 @@ fn fork(bench: &mut Bench<'_>, detail: &mut Text) -> Outcome {
     let arena = bench.arena.as_mut().ok_or_else(|| no_arena(detail))?;
     let written = Fixture::fork(arena, clock).and_then(|fixture| {
         fixture.first_write()?;
-        Ok(fixture.is_parked())
+        let parked = fixture.is_parked();
+        parked.map_err(|errno| FixtureError::Kernel("look at the child's stat", errno))
     });
     match written {
         Ok(true) => Ok(()),
@@ -302,6 +305,38 @@ fn smaps(bench: &mut Bench<'_>, detail: &mut Text) -> Outcome {
     (found.vmas == want && found.rss_kib > 0)
         .then_some(())
         .ok_or(Not::Right)
+}
+
+/// The fields of the file are known ones, each once and in kB; which of these there are depends
+/// on the kernel.
+fn smaps_rollup(_: &mut Bench<'_>, detail: &mut Text) -> Outcome {
+    let mut buffer = [0; 4096];
+    let text = read_proc(Process::Myself, "smaps_rollup", &mut buffer).map_err(|errno| {
+        detail.add(errno::name_or_unknown(errno));
+        match errno {
+            // Before Linux 4.14.
+            Errno::NOENT => Not::Offered,
+            _ => Not::Right,
+        }
+    })?;
+    let mut values = [None; FIELD_COUNT];
+    rollup::parse(text, &mut values).map_err(|error| {
+        detail.add(error.problem()).add(error.field());
+        Not::Right
+    })?;
+    let known = values.iter().flatten().count() as u64;
+    detail.number(known).add(" of ").number(FIELD_COUNT as u64);
+    detail.add(" known fields");
+    let mut between = ", without ";
+    for (name, _) in FIELDS
+        .iter()
+        .zip(&values)
+        .filter(|(_, value)| value.is_none())
+    {
+        detail.add(between).add(name);
+        between = ", ";
+    }
+    Ok(())
 }
 
 /// How often `control` is tried: the kernel moves a page now and then.

@@ -2,7 +2,9 @@
 //! nothing of its memory.
 
 use super::env::{self, Context, Kernel};
-use super::live::{self, KERNEL_HALF, Mappings, Outlook, Splits, Vma, each_vma};
+use super::forecast::{Forecast, Outlook, Splits, UNTRIED};
+use super::live::{self, KERNEL_HALF, Mappings, Vma, each_vma};
+use super::progress::Progress;
 use crate::cli::Effective;
 use crate::cli::survey::Options;
 use crate::emit::record::Status;
@@ -39,10 +41,8 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     // Opened first: pagemap shows what it showed then even if rights change.
     let counter = Counter::open(pid, auxv.page_bytes())
         .map_err(|errno| live::refused(pid, "pagemap", errno))?;
-    // Without frames, smaps tells zero pages from shared ones, and where large folios may be; it
-    // costs a second look.
-    let large = large::possible();
-    let source = if counter.frames_are_hidden() || large {
+    // Without frames, smaps tells zero pages from shared ones; it costs a second look.
+    let source = if counter.frames_are_hidden() {
         "smaps"
     } else {
         "maps"
@@ -55,11 +55,13 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         label: options.common.label,
         kernel: kernel.release(),
         page_bytes: auxv.page_bytes() as u64,
-        large,
+        large: large::possible(),
         total: Totals {
             split: [Some(0); 3],
             ..Totals::default()
         },
+        progress: Progress::new(options.common.quiet, clock, before.bytes >> 20),
+        looked_at: 0,
     };
     let context = Context {
         command: "survey",
@@ -77,6 +79,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         during.add(vma);
         survey.vma(vma, &mut rows)
     });
+    survey.progress.clear();
     // Of a process that has ended, maps just ends, too.
     let state = match survey.counter.is_alive() {
         // There was none from the start.
@@ -117,8 +120,7 @@ struct Totals {
     lost: u64,
     /// By reader, in the order of [`READERS`].
     split: [Option<u64>; 3],
-    /// Pages that a reader other than hybrid would bring in.
-    faulted: u64,
+    forecast: Forecast,
 }
 
 /// The readers that a prediction is made for.
@@ -134,58 +136,64 @@ struct Survey<'s> {
     /// Whether this machine has large folios of anonymous memory.
     large: bool,
     total: Totals,
+    progress: Progress,
+    /// Bytes that were looked at.
+    looked_at: u64,
 }
+
+/// The progress line is written anew after so many MiB.
+const STEP_MIB: u64 = 4096;
 
 impl<'s> Survey<'s> {
     fn vma(&mut self, vma: &Vma, rows: &mut Rows<Output>) -> Result<(), Error> {
-        let mut counted = match vma.start {
-            KERNEL_HALF.. => Err(CensusError::NotUser),
-            start => self.counter.count(start, vma.end),
+        let counted = match vma.start {
+            KERNEL_HALF.. => None,
+            _ => Some(self.count(vma)),
         };
-        if let (Ok(census), Some(kib)) = (&mut counted, vma.anonymous_kib) {
-            census.know_anonymous(kib / (self.page_bytes / 1024));
-        }
-        let mut row = self.row(counted.as_ref().ok());
-        let doubtful = match &counted {
-            Ok(census) if self.large && vma.large_folios_possible => census.anonymous(),
-            _ => 0,
-        };
-        let [start, end] = [vma.start, vma.end].map(hex);
+        let census = counted.as_ref().and_then(|counted| counted.as_ref().ok());
+        let forecast = census.map(|census| {
+            let large = self.large && live::may_be_large(&mut self.counter, vma, census);
+            Forecast::of(vma, census, large)
+        });
+        let mut row = self.row(census);
+        let (mut start, mut end) = (Text::new(), Text::new());
+        let (start, end) = (start.address(vma.start), end.address(vma.end));
         row.start = start.read().map_err(|Full| Error::TooLong)?;
         row.end = end.read().map_err(|Full| Error::TooLong)?;
         let perms = vma.perms.as_bytes();
         row.perms = core::str::from_utf8(&perms).unwrap_or("?");
         row.name = vma.name.read().map_err(|Full| Error::TooLong)?;
-        let split = counted.as_ref().map_or([None; 3], |census| {
-            READERS.map(|method| {
-                // /proc/PID/mem may read what its owner may not; the others do not.
-                let reached = vma.perms.readable || method == Method::Proc;
-                let shared = if reached { census.shared_anon } else { 0 };
-                let doubtful = if reached { doubtful } else { 0 };
-                self.splits.of(method, shared, doubtful)
-            })
-        });
-        // Others come in by a fault.
-        let faulted = counted
-            .as_ref()
-            .ok()
-            .map(|census| match vma.perms.readable {
-                true => census.absent + census.swapped,
-                false => 0,
-            });
-        self.fill(&mut row, split, faulted);
         row.status = match counted {
-            Ok(_) => Status::Ok,
-            Err(CensusError::NotUser) => Status::Skipped(NOT_USER),
-            Err(CensusError::Gone) => Status::Skipped(GONE),
-            Err(CensusError::Kernel(errno)) => Status::Errno(errno::name_or_unknown(errno)),
+            None => Status::Skipped(NOT_USER),
+            Some(Ok(_)) => vma.unsafe_to_read.map_or(Status::Ok, Status::Skipped),
+            Some(Err(CensusError::Gone)) => Status::Skipped(GONE),
+            Some(Err(CensusError::Kernel(errno))) => Status::Errno(errno::name_or_unknown(errno)),
         };
+        let mut split = [None; 3];
+        if let Some(forecast) = &forecast {
+            split = READERS.map(|method| self.splits.of(method, forecast));
+            if row.status == Status::Ok {
+                self.fill(&mut row, split, forecast.faulted);
+            }
+        }
         rows.row(&row)?;
         match counted {
-            Err(CensusError::NotUser) => self.total.vmas += 1,
-            _ => self.total.add(counted.as_ref().ok(), split, faulted),
+            None => self.total.vmas += 1,
+            Some(_) => self.total.add(census.zip(forecast.as_ref()), split),
         }
         Ok(())
+    }
+
+    fn count(&mut self, vma: &Vma) -> Result<Census, CensusError> {
+        let (looked_at, progress) = (&mut self.looked_at, &self.progress);
+        live::count(&mut self.counter, vma, &mut |bytes| {
+            let before = *looked_at >> 20;
+            *looked_at += bytes;
+            let now = *looked_at >> 20;
+            if now / STEP_MIB > before / STEP_MIB {
+                progress.show(now, Text::new().add("MiB"));
+            }
+        })
     }
 
     fn row(&self, census: Option<&Census>) -> SurveyRow<'s> {
@@ -214,6 +222,9 @@ impl<'s> Survey<'s> {
             proc_faulted_pages: None,
             vmread_faulted_pages: None,
             hybrid_faulted_pages: None,
+            guard_pages: count(|census| census.guard),
+            faulted_kib: None,
+            advice: "",
         }
     }
 
@@ -221,14 +232,19 @@ impl<'s> Survey<'s> {
     fn finish(&mut self, mut rows: Rows<Output>, state: State) -> Result<(), Error> {
         let mut row = self.row(Some(&self.total.census));
         row.name = TOTAL;
-        self.fill(&mut row, self.total.split, Some(self.total.faulted));
+        self.fill(&mut row, self.total.split, self.total.forecast.faulted);
+        row.advice = self.advice().0.name();
         row.status = match (self.total.vmas, self.total.lost) {
             _ if state == State::Gone => Status::Skipped(GONE),
             (0, _) => Status::Skipped("no-memory"),
             _ if state == State::Changed => Status::Skipped("mappings-changed"),
-            (_, 0) => Status::Ok,
-            _ => Status::Skipped("not-all-looked-at"),
+            (_, 1..) => Status::Skipped("not-all-looked-at"),
+            _ if self.splits.untried => Status::Skipped("no-reader-tried"),
+            _ => Status::Ok,
         };
+        if row.status != Status::Ok {
+            row.advice = "";
+        }
         rows.row(&row)?;
         rows.end()?;
         match row.status {
@@ -240,6 +256,7 @@ impl<'s> Survey<'s> {
                 "the process changed its mappings meanwhile; stop it (kill -STOP) and try again",
             )),
             Status::Ok => Ok(()),
+            _ if self.splits.untried => Err(UNTRIED),
             _ => Err(Error::Invalid(
                 "not every VMA could be looked at: see the status column",
             )),
@@ -250,11 +267,12 @@ impl<'s> Survey<'s> {
         &self,
         row: &mut SurveyRow<'_>,
         [proc, vmread, hybrid]: [Option<u64>; 3],
-        faulted: Option<u64>,
+        faulted: u64,
     ) {
-        row.proc_faulted_pages = faulted;
-        row.vmread_faulted_pages = faulted;
-        row.hybrid_faulted_pages = faulted.map(|_| 0);
+        row.proc_faulted_pages = Some(faulted);
+        row.vmread_faulted_pages = Some(faulted);
+        row.hybrid_faulted_pages = Some(0);
+        row.faulted_kib = self.kib(Some(faulted));
         row.proc_split_pages = proc;
         row.vmread_split_pages = vmread;
         row.vmread_extra_kib = self.kib(vmread);
@@ -263,6 +281,17 @@ impl<'s> Survey<'s> {
 
     fn kib(&self, pages: Option<u64>) -> Option<u64> {
         pages?.checked_mul(self.page_bytes / 1024)
+    }
+
+    fn advice(&self) -> (Method, &'static str) {
+        let [_, vmread_split, hybrid_split] = self.total.split;
+        let brought_in = self.total.forecast.faulted;
+        let outlook = Outlook {
+            vmread_split,
+            hybrid_split,
+            brought_in,
+        };
+        outlook.advice()
     }
 
     /// The total in words.
@@ -286,63 +315,37 @@ impl<'s> Survey<'s> {
                     line.add(" KiB of the machine's memory\n")
                 }
                 _ => line.add(
-                    "an unknown number of pages: it could not be tried here, or huge pages \
-                     may be shared\n",
+                    "an unknown number of pages: it could not be tried here, or huge or \
+                     swapped-out pages may be shared\n",
                 ),
             };
         }
         line.add("  all but hybrid would bring in up to ");
-        line.number(self.total.faulted)
-            .add(" pages that are absent or swapped out\n");
-        let [_, vmread_split, hybrid_split] = self.total.split;
-        let outlook = Outlook {
-            vmread_split,
-            hybrid_split,
-            filled_up: self.total.faulted.saturating_sub(census.swapped),
-            swapped: census.swapped,
-        };
-        line.add("  read it with ").add(outlook.advice()).add("\n");
+        let faulted = self.total.forecast.faulted;
+        line.number(faulted).add(" pages (");
+        line.number(self.kib(Some(faulted)).unwrap_or(0) >> 10);
+        line.add(" MiB) that are absent or swapped out\n");
+        let (reader, why) = self.advice();
+        line.add("  read it with ").add(reader.name()).add(why);
+        line.add("\n");
         let line = line.read().map_err(|Full| Error::TooLong)?;
         out.write_all(line.as_bytes()).map_err(Error::Output)
     }
 }
 
 impl Totals {
-    fn add(&mut self, census: Option<&Census>, split: [Option<u64>; 3], faulted: Option<u64>) {
+    fn add(&mut self, looked: Option<(&Census, &Forecast)>, split: [Option<u64>; 3]) {
         self.vmas += 1;
-        match census {
-            Some(census) => {
+        match looked {
+            Some((census, forecast)) => {
                 self.census.add(census);
-                self.faulted += faulted.unwrap_or(0);
+                self.forecast.add(forecast);
             }
             None => self.lost += 1,
         }
         for (sum, pages) in self.split.iter_mut().zip(split) {
             // One that is unknown makes the sum unknown.
             *sum = sum.zip(pages).map(|(sum, pages)| sum + pages);
-        }
-    }
-}
-
-/// An address as maps prints it, in as many digits as it needs.
-fn hex(address: u64) -> Text {
-    let mut text = Text::new();
-    let digits = (64 - address.leading_zeros()).div_ceil(4).max(1);
-    for digit in (0..digits).rev() {
-        let nibble = (address >> (4 * digit) & 15) as usize;
-        text.add(&"0123456789abcdef"[nibble..=nibble]);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_those_of_maps() {
-        for address in [0, 1, 0x10, 0x0040_0000, 0x7f12_3456_7000, u64::MAX] {
-            assert_eq!(hex(address).read().unwrap(), std::format!("{address:x}"));
         }
     }
 }

@@ -102,7 +102,7 @@ record! {
         target_anon_huge_kib: Option<i64>,
         /// Pages that `hybrid` left unread: swapped out.
         left_swapped_pages: Option<u64>,
-        /// Guard regions that it came to.
+        /// Of guard regions.
         left_guard_pages: Option<u64>,
         /// Served by userfaultfd.
         left_served_pages: Option<u64>,
@@ -110,6 +110,9 @@ record! {
         left_unmapped_pages: Option<u64>,
         /// Of files, or the kernel's own, and not in memory.
         left_not_in_memory_pages: Option<u64>,
+        /// What the page table, looked at before the pass began, lets expect of
+        /// `faulted_in_pages` and `swapped_in_pages` together.
+        predicted_faulted_in_pages: Option<u64>,
     }
 }
 

@@ -35,7 +35,7 @@ record! {
         shared_anon_pages: Option<u64>,
         /// Of these, of a file or of shared anonymous memory.
         file_pages: Option<u64>,
-        /// Pages that are swapped out (or migrating, poisoned, guarded).
+        /// Pages that are swapped out (or migrating, poisoned).
         swapped_pages: Option<u64>,
         /// Pages that were never touched or are not mapped now.
         absent_pages: Option<u64>,
@@ -55,6 +55,12 @@ record! {
         vmread_faulted_pages: Option<u64>,
         /// The same of `hybrid`.
         hybrid_faulted_pages: Option<u64>,
+        /// Pages of guard regions, which are neither swapped out nor absent.
+        guard_pages: Option<u64>,
+        /// KiB that `proc` and `vmread` would bring in, at most.
+        faulted_kib: Option<u64>,
+        /// The reader to take, in the total.
+        advice: &'a str,
     }
 }
 
@@ -67,7 +73,8 @@ mod tests {
     const INTERFACE: &str = "record,label,kernel,arch,page_bytes,pid,start,end,perms,name,\
         present_pages,exclusive_pages,shared_anon_pages,file_pages,swapped_pages,absent_pages,\
         proc_split_pages,vmread_split_pages,vmread_extra_kib,hybrid_split_pages,status,\
-        proc_faulted_pages,vmread_faulted_pages,hybrid_faulted_pages";
+        proc_faulted_pages,vmread_faulted_pages,hybrid_faulted_pages,\
+        guard_pages,faulted_kib,advice";
 
     #[test]
     fn columns_are_the_interface() {

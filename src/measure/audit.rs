@@ -2,7 +2,7 @@
 //! look again. What must be kept between the two looks is one window's entries, so memory does
 //! not grow with the process.
 
-use super::census::{CHUNK_PAGES, Census, CensusError, Counter, Entries};
+use super::census::{CensusError, Counter, Entries, is_reserve, window_end};
 use crate::proc::pagemap::{Entry, Frame};
 use crate::reader::{End, Reader};
 use crate::sys::process::{Faults, own_faults};
@@ -24,7 +24,7 @@ impl From<CensusError> for Ended {
     fn from(error: CensusError) -> Self {
         match error {
             CensusError::Kernel(errno) => Self::Pagemap(errno),
-            CensusError::Gone | CensusError::NotUser => Self::Gone,
+            CensusError::Gone => Self::Gone,
         }
     }
 }
@@ -131,9 +131,6 @@ pub struct Auditor {
     pub block_bytes: usize,
     /// Bytes in a page.
     pub page_bytes: u64,
-    /// Whether the reader may leave pages alone, and then says [`Errno::NODATA`] of a range of
-    /// nothing else.
-    pub leaves_alone: bool,
     before: Entries,
     after: Entries,
 }
@@ -158,18 +155,9 @@ impl Auditor {
             buffer,
             block_bytes,
             page_bytes: page_bytes as u64,
-            leaves_alone: false,
             before: Entries::new()?,
             after: Entries::new()?,
         })
-    }
-
-    /// Counts the pages of a VMA.
-    ///
-    /// # Errors
-    /// See [`Ended`].
-    pub fn count(&mut self, start: u64, end: u64) -> Result<Census, Ended> {
-        Ok(self.counter.count(start, end)?)
     }
 
     /// Reads a VMA in windows; `seen` is told of each how many bytes it has. `is_zeros`: what is
@@ -186,11 +174,9 @@ impl Auditor {
         tally: &mut Tally,
         seen: &mut dyn FnMut(u64),
     ) -> Result<(), Ended> {
-        // Edges at whole multiples: the kernel maps absent file pages in aligned groups.
-        let window = CHUNK_PAGES * self.page_bytes;
         let mut at = start;
         while at < end {
-            let next = (at - at % window + window).min(end);
+            let next = window_end(at, end, self.page_bytes);
             self.window(reader, (at, next), is_zeros, tally)?;
             seen(next - at);
             at = next;
@@ -207,7 +193,7 @@ impl Auditor {
     ) -> Result<(), Ended> {
         let pagemap = &self.counter.pagemap;
         let before = pagemap.look(start, end, &mut self.before)?;
-        if is_zeros && before.len() as u64 == CHUNK_PAGES && before.iter().all(is_nothing) {
+        if is_zeros && is_reserve(before) {
             tally.left_out += end - start;
             return Ok(());
         }
@@ -217,7 +203,6 @@ impl Auditor {
             block_bytes: self.block_bytes,
             buffer: self.buffer.bytes_mut(),
             page_bytes: self.page_bytes,
-            leaves_alone: self.leaves_alone,
         };
         let ended = calls.all(reader, start, end, tally);
         let after = pagemap.look(start, end, &mut self.after)?;
@@ -229,19 +214,12 @@ impl Auditor {
     }
 }
 
-/// Neither present nor swapped out, guarded or the like.
-fn is_nothing(word: &u64) -> bool {
-    let entry = Entry(*word);
-    !entry.present() && !entry.swapped()
-}
-
 /// The reader's calls for one window.
 struct Calls<'b> {
     clock: Clock,
     block_bytes: usize,
     buffer: &'b mut [u8],
     page_bytes: u64,
-    leaves_alone: bool,
 }
 
 impl Calls<'_> {
@@ -274,10 +252,10 @@ impl Calls<'_> {
             };
             tally.miss(left, None, Errno::NODATA);
             let next = match errno {
-                // No file behind the mapping, says map-files: nor behind the next page. All of
-                // it was left alone, says hybrid.
+                // No file behind the mapping, says map-files: nor behind the next page.
                 Errno::NODEV => end,
-                Errno::NODATA if self.leaves_alone && reached == at => end,
+                // All of it was left alone.
+                _ if reached == end => end,
                 _ => (reached - reached % self.page_bytes + self.page_bytes).min(end),
             };
             tally.miss(next - reached, Some(unread_to == Some(reached)), errno);
@@ -303,6 +281,7 @@ impl Calls<'_> {
         let mut reached = at;
         let mut seen = |start: RemoteAddr, block: &[u8]| reached = start.0 + block.len() as u64;
         let mut spans = core::iter::once(span);
+        let passed_over = reader.passed_over();
         let before = own_faults();
         let start_ns = self.clock.now_ns();
         let pass = reader.pass(&mut spans, self.block_bytes, self.buffer, Some(&mut seen));
@@ -316,7 +295,13 @@ impl Calls<'_> {
             minor: sum.minor + more.minor,
             major: sum.major + more.major,
         });
-        (reached, pass.bytes, pass.end)
+        // What it has left behind the last block that came does not come with the next call.
+        let passed_over = reader.passed_over() - passed_over;
+        (
+            reached.max(at + pass.bytes + passed_over),
+            pass.bytes,
+            pass.end,
+        )
     }
 }
 
@@ -431,7 +416,6 @@ mod tests {
                 block_bytes: 32,
                 buffer: &mut [0; 32],
                 page_bytes: 16,
-                leaves_alone: false,
             };
             let mut tally = Tally::default();
             calls.all(&mut Holes(holes), 0, 160, &mut tally).unwrap();
@@ -441,6 +425,47 @@ mod tests {
         assert_eq!(read(&[]), (160, 0, None));
         assert_eq!(read(&[3]), (144, 1, Some(Errno::FAULT)));
         assert_eq!(read(&[0, 4, 5, 9]), (96, 3, Some(Errno::FAULT)));
+    }
+
+    /// Leaves the first eight pages of 16 bytes unread, and fails at each one behind them.
+    struct Leaves(u64);
+
+    impl Reader for Leaves {
+        fn passed_over(&self) -> u64 {
+            self.0
+        }
+
+        fn pass(
+            &mut self,
+            spans: &mut dyn Iterator<Item = RemoteSpan>,
+            _: usize,
+            _: &mut [u8],
+            _: crate::reader::Seen<'_>,
+        ) -> crate::reader::Pass {
+            let span = spans.next().unwrap();
+            self.0 += (8 * 16_u64).saturating_sub(span.start.0).min(span.len);
+            crate::reader::Pass {
+                bytes: 0,
+                end: End::Failed(Errno::IO),
+                last: span,
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_left_in_front_of_an_error_is_not_come_to_again() {
+        let mut reader = Leaves(0);
+        let mut calls = Calls {
+            clock: Clock::system_call(),
+            block_bytes: 32,
+            buffer: &mut [0; 32],
+            page_bytes: 16,
+        };
+        let mut tally = Tally::default();
+        calls.all(&mut reader, 0, 160, &mut tally).unwrap();
+        assert_eq!((reader.0, tally.unread), (128, 160));
+        // The first of them was left, and did not fail.
+        assert_eq!(tally.errno, Some(Errno::NODATA));
     }
 
     #[test]
@@ -460,7 +485,6 @@ mod tests {
                 block_bytes: 32,
                 buffer: &mut [0; 32],
                 page_bytes: 16,
-                leaves_alone: false,
             };
             let mut tally = Tally::default();
             assert_eq!(calls.all(&mut Says(errno), 0, 160, &mut tally), Err(want));
@@ -507,14 +531,21 @@ mod tests {
             .unwrap();
         assert_eq!((tally.bytes, tally.unread, windows), (32768, 0, 32768));
         assert_eq!(tally.fate, Fate::default());
-        assert_eq!(auditor.count(start, start + 4096).unwrap().exclusive, 1);
+        assert_eq!(
+            auditor
+                .counter
+                .count(start, start + 4096, &mut |_| ())
+                .unwrap()
+                .exclusive,
+            1
+        );
     }
 
     /// Five windows of address space, of which one page was written.
     #[test]
     fn a_mere_reserve_is_left_out() {
         const PAGE: u64 = 4096;
-        const WINDOW: u64 = CHUNK_PAGES * PAGE;
+        const WINDOW: u64 = crate::measure::census::CHUNK_PAGES * PAGE;
         let pid = std::process::id().cast_signed();
         let mut region = Region::new(5 * WINDOW as usize).unwrap();
         region.small_pages();

@@ -117,6 +117,11 @@ const fn skip(reason: &'static str) -> Stop {
     Stop::Status(Status::Skipped(reason))
 }
 
+/// The child could not be looked at: why, by name.
+fn unseen(errno: Errno) -> Stop {
+    Stop::Status(Status::Errno(errno::name_or_unknown(errno)))
+}
+
 /// What a reader said: that it is not to be had here, or an errno.
 fn failed(method: Method, error: Errno) -> Stop {
     Stop::Status(match method.refusal(error) {
@@ -335,7 +340,7 @@ impl<'o> Observer<'o> {
 
     /// Takes the same again and notes the difference.
     fn compare(&mut self, before: &Before, measured: &mut Measured) -> Result<(), Stop> {
-        if !self.fixture.is_parked() {
+        if !self.fixture.is_parked().map_err(unseen)? {
             return Err(skip("target-did-not-stay-parked"));
         }
         let after = self
@@ -366,6 +371,6 @@ impl<'o> Observer<'o> {
     }
 
     fn stat(&self) -> Result<Stat, Stop> {
-        self.fixture.stat().ok_or(skip("stat-cannot-be-read"))
+        self.fixture.stat().map_err(unseen)
     }
 }

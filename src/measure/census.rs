@@ -1,8 +1,9 @@
 //! What a range of a live process holds, by its page table alone: nothing is read, nothing
 //! is touched.
 
+use crate::emit::crc::Crc32;
 use crate::proc::pagemap::{ENTRY_BYTES, Entry, Frame, file_offset};
-use crate::sys::file::{Process, open_proc, read_at};
+use crate::sys::file::{Process, open, open_proc, read_at, read_proc, read_words_at};
 use crate::sys::{Errno, Region};
 use rustix::fd::{AsFd, OwnedFd};
 
@@ -19,8 +20,13 @@ pub struct Census {
     pub file: u64,
     /// Swapped out, or another entry that is no page (bit 62).
     pub swapped: u64,
+    /// Guard regions (bit 58): whoever touches one gets SIGSEGV.
+    pub guard: u64,
     /// None of these.
     pub absent: u64,
+    /// Of the absent, those that no reader brings in: whole windows of nothing, see
+    /// [`is_reserve`], unless the caller knows better.
+    pub out_of_reach: u64,
 }
 
 impl Census {
@@ -30,6 +36,7 @@ impl Census {
             (true, _) if entry.exclusive() => &mut self.exclusive,
             (true, _) if zero_frame.is_some() && entry.frame() == zero_frame => &mut self.zero,
             (true, _) => &mut self.shared_anon,
+            (false, _) if entry.guard() => &mut self.guard,
             (false, true) => &mut self.swapped,
             (false, false) => &mut self.absent,
         };
@@ -43,7 +50,9 @@ impl Census {
         self.zero += other.zero;
         self.file += other.file;
         self.swapped += other.swapped;
+        self.guard += other.guard;
         self.absent += other.absent;
+        self.out_of_reach += other.out_of_reach;
     }
 
     /// Tells zero pages from shared ones by the number of anonymous pages that smaps gives,
@@ -72,10 +81,8 @@ impl Census {
 pub enum CensusError {
     /// pagemap cannot be read.
     Kernel(Errno),
-    /// The process has no memory any more.
+    /// The process has no memory any more, or other memory than before.
     Gone,
-    /// The range is not in the user's half of the address space.
-    NotUser,
 }
 
 /// Bytes of entries that one call reads: 8,192 pages.
@@ -136,13 +143,42 @@ impl Pagemap {
     }
 }
 
+/// Whether these entries, of private memory without a file, are a mere reserve: a whole window
+/// of nothing, of which a reader would only get zeros.
+#[must_use]
+pub fn is_reserve(entries: &[u64]) -> bool {
+    let is_nothing = |word: &u64| !Entry(*word).present() && !Entry(*word).swapped();
+    entries.len() as u64 == CHUNK_PAGES && entries.iter().all(is_nothing)
+}
+
+/// Where the window ends that `at` is in, or the range. Edges lie at whole multiples: the kernel
+/// maps absent file pages in aligned groups.
+#[must_use]
+pub fn window_end(at: u64, end: u64, page_bytes: u64) -> u64 {
+    let window = CHUNK_PAGES * page_bytes;
+    (at - at % window).saturating_add(window).min(end)
+}
+
+/// Checksum of /proc/PID/auxv, which is a program's own: where the kernel has put its code, its
+/// stack and the vdso (fs/binfmt_elf.c, `create_elf_tables`). Another one is another program.
+fn program(pid: i32) -> Result<u32, Errno> {
+    let mut buffer = [0; 1024];
+    let mut crc = Crc32::new();
+    crc.update(read_proc(Process::Id(pid), "auxv", &mut buffer)?);
+    Ok(crc.value())
+}
+
 /// Counts the pages of one process. Its memory does not grow with the target's.
 pub struct Counter {
     /// The process's.
     pub pagemap: Pagemap,
     /// The zero page, if frame numbers are to be seen.
     pub zero_frame: Option<Frame>,
+    /// /proc/kpageflags, a word a frame, if it is to be read.
+    page_flags: Option<OwnedFd>,
     entries: Entries,
+    pid: i32,
+    program: u32,
 }
 
 impl Counter {
@@ -155,7 +191,22 @@ impl Counter {
             pagemap: Pagemap::open(pid, page_bytes)?,
             entries: Entries::new()?,
             zero_frame: zero_frame(page_bytes)?,
+            page_flags: open(c"/proc/kpageflags").ok(),
+            pid,
+            program: program(pid)?,
         })
+    }
+
+    /// The process.
+    #[must_use]
+    pub const fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// KiB in a page.
+    #[must_use]
+    pub const fn page_kib(&self) -> u64 {
+        self.pagemap.page_bytes / 1024
     }
 
     /// Whether the zero page cannot be told from others by its frame.
@@ -164,31 +215,96 @@ impl Counter {
         self.zero_frame.is_none()
     }
 
-    /// Whether the process is still the one that was opened.
+    /// Whether the process is still the one that was opened. That its page table is there is not
+    /// enough: after an exec, who was forked with vfork(2) may still hold it.
     ///
     /// # Errors
     /// [`CensusError::Gone`].
     pub fn is_alive(&mut self) -> Result<(), CensusError> {
         let first = self.pagemap.page_bytes;
-        self.pagemap.look(0, first, &mut self.entries).map(|_| ())
+        self.pagemap.look(0, first, &mut self.entries)?;
+        match program(self.pid) {
+            Ok(program) if program == self.program => Ok(()),
+            _ => Err(CensusError::Gone),
+        }
     }
 
-    /// Counts the pages of `start..end`.
+    /// Counts the pages of `start..end` in windows; `seen` is told the bytes of each.
     ///
     /// # Errors
     /// See [`CensusError`].
-    pub fn count(&mut self, start: u64, end: u64) -> Result<Census, CensusError> {
+    pub fn count(
+        &mut self,
+        start: u64,
+        end: u64,
+        seen: &mut dyn FnMut(u64),
+    ) -> Result<Census, CensusError> {
         let mut census = Census::default();
         let mut at = start;
         while at < end {
-            let words = self.pagemap.look(at, end, &mut self.entries)?;
+            let next = window_end(at, end, self.pagemap.page_bytes);
+            let words = self.pagemap.look(at, next, &mut self.entries)?;
             for &word in words {
                 census.count(Entry(word), self.zero_frame);
             }
-            at += words.len() as u64 * self.pagemap.page_bytes;
+            if is_reserve(words) {
+                census.out_of_reach += CHUNK_PAGES;
+            }
+            seen(next - at);
+            at = next;
         }
         Ok(census)
     }
+
+    /// Whether no anonymous page of `start..end` is part of a large folio, by the flags of each
+    /// frame: only root is told. Unknown is no.
+    pub fn has_no_large_folio(&mut self, start: u64, end: u64) -> bool {
+        let Some(flags) = &self.page_flags else {
+            return false;
+        };
+        let mut at = start;
+        while at < end {
+            match self.pagemap.look(at, end, &mut self.entries) {
+                Ok(words) if any_large(words, flags) == Some(false) => {
+                    at += words.len() as u64 * self.pagemap.page_bytes;
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+}
+
+/// Bits of /proc/kpageflags that a page of a large folio has: COMPOUND_HEAD, COMPOUND_TAIL, THP
+/// (include/uapi/linux/kernel-page-flags.h).
+const LARGE: u64 = 1 << 15 | 1 << 16 | 1 << 22;
+/// Frames in a row whose flags one call reads.
+const FRAMES: usize = 64;
+
+/// Whether one of the anonymous pages is part of a large folio; `None`: it cannot be told.
+fn any_large(words: &[u64], flags: &OwnedFd) -> Option<bool> {
+    let mut frames = words
+        .iter()
+        .map(|word| Entry(*word))
+        .filter(|entry| entry.present() && !entry.file_or_shared_anon())
+        .map(|entry| entry.frame().map(Frame::number))
+        .peekable();
+    while let Some(frame) = frames.next() {
+        let first = frame?;
+        let mut count = 1;
+        while count < FRAMES && frames.next_if_eq(&Some(first + count as u64)).is_some() {
+            count += 1;
+        }
+        let mut found = [0; FRAMES];
+        let found = &mut found[..count];
+        if read_words_at(flags.as_fd(), found, first * 8) != Ok(count) {
+            return None;
+        }
+        if found.iter().any(|word| word & LARGE != 0) {
+            return Some(true);
+        }
+    }
+    Some(false)
 }
 
 /// The frame of the zero page, by a page of our own that was read and never written; `None`
@@ -211,6 +327,7 @@ mod tests {
     const PRESENT: u64 = 1 << 63;
     const SWAPPED: u64 = 1 << 62;
     const FILE: u64 = 1 << 61;
+    const GUARD: u64 = 1 << 58;
     const EXCLUSIVE: u64 = 1 << 56;
 
     #[test]
@@ -224,6 +341,7 @@ mod tests {
             PRESENT | FILE | EXCLUSIVE | 9,
             PRESENT | FILE | 9,
             SWAPPED | 3,
+            SWAPPED | GUARD,
             0,
             EXCLUSIVE,
         ] {
@@ -235,7 +353,9 @@ mod tests {
             zero: 1,
             file: 2,
             swapped: 1,
+            guard: 1,
             absent: 2,
+            out_of_reach: 0,
         };
         assert_eq!(census, want);
         assert_eq!(census.present(), 5);
@@ -277,7 +397,9 @@ mod tests {
         core::hint::black_box(region.bytes_mut()[3 * PAGE]);
         let start = region.address() as u64;
         let mut counter = Counter::open(std::process::id().cast_signed(), PAGE).unwrap();
-        let census = counter.count(start, start + 5 * PAGE as u64).unwrap();
+        let census = counter
+            .count(start, start + 5 * PAGE as u64, &mut |_| ())
+            .unwrap();
         assert_eq!((census.exclusive, census.absent), (3, 1));
         assert_eq!(census.zero + census.shared_anon, 1);
     }

@@ -1,6 +1,7 @@
 //! What an arena uses in a process: smaps of its VMAs, not of the whole process.
 
 use crate::proc::lines::{Line, LineBuffer};
+use crate::proc::maps::LINE_BYTES;
 use crate::proc::smaps::{SmapsError, Usage, UsageSum};
 use crate::sys::file::{Process, open_proc, read_next};
 use crate::sys::{Errno, RemoteAddr};
@@ -16,9 +17,6 @@ pub enum FootprintError {
     /// a VMA.
     Text(SmapsError),
 }
-
-/// A path has up to 4,096 bytes, each of which may be printed as four.
-const LINE_BYTES: usize = 20 << 10;
 
 /// Sums the VMAs within `range`.
 ///

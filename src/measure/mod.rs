@@ -9,3 +9,4 @@ pub mod footprint;
 pub mod pass;
 pub mod plan;
 pub mod probe;
+pub mod rounds;

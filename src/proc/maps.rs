@@ -6,6 +6,9 @@
 
 use super::number::{decimal, hex, split_once, word};
 
+/// The longest line: a path has up to 4,096 bytes, each of which may be printed as four.
+pub const LINE_BYTES: usize = 20 << 10;
+
 /// One VMA as the kernel prints it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MapsLine<'a> {

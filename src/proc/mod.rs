@@ -11,6 +11,7 @@ pub mod cpuinfo;
 pub mod inflate;
 pub mod kconfig;
 pub mod lines;
+pub mod locks;
 pub mod maps;
 pub mod mountinfo;
 pub mod number;

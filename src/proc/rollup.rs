@@ -13,31 +13,79 @@ use super::number::{kib, split_once};
 /// How many fields are known.
 pub const FIELD_COUNT: usize = 22;
 
-/// Every field that some kernel has; older ones have fewer.
-pub const FIELDS: [&str; FIELD_COUNT] = [
-    "Rss",
-    "Pss",
-    "Pss_Dirty",
-    "Pss_Anon",
-    "Pss_File",
-    "Pss_Shmem",
-    "Shared_Clean",
-    "Shared_Dirty",
-    "Private_Clean",
-    "Private_Dirty",
-    "Referenced",
-    "Anonymous",
-    "KSM",
-    "LazyFree",
-    "AnonHugePages",
-    "ShmemPmdMapped",
-    "FilePmdMapped",
-    "Shared_Hugetlb",
-    "Private_Hugetlb",
-    "Swap",
-    "SwapPss",
-    "Locked",
+/// Major and minor number of a kernel's version.
+pub type Version = (u32, u32);
+
+/// A field, the kernel that brought it into this file, and the commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its exact name.
+    pub name: &'static str,
+    /// The first version that has it. It is there whatever the configuration.
+    pub since: Version,
+    /// What added it to `__show_smap`.
+    pub commit: &'static str,
+}
+
+const fn first(name: &'static str) -> Field {
+    since((4, 14), "493b0e9d945f", name)
+}
+
+const fn since(since: Version, commit: &'static str, name: &'static str) -> Field {
+    Field {
+        name,
+        since,
+        commit,
+    }
+}
+
+/// Every field that some kernel has, in the order of the file. Version and commit are for who
+/// compares kernels; a file is read by [`FIELDS`] alone, whatever kernel wrote it.
+pub const HISTORY: [Field; FIELD_COUNT] = [
+    first("Rss"),
+    first("Pss"),
+    since((6, 0), "30934843002c", "Pss_Dirty"),
+    since((5, 3), "ee2ad71b0756", "Pss_Anon"),
+    since((5, 3), "ee2ad71b0756", "Pss_File"),
+    since((5, 3), "ee2ad71b0756", "Pss_Shmem"),
+    first("Shared_Clean"),
+    first("Shared_Dirty"),
+    first("Private_Clean"),
+    first("Private_Dirty"),
+    first("Referenced"),
+    first("Anonymous"),
+    since((6, 7), "8b47933544a6", "KSM"),
+    first("LazyFree"),
+    first("AnonHugePages"),
+    first("ShmemPmdMapped"),
+    since((5, 4), "60fbf0ab5da1", "FilePmdMapped"),
+    first("Shared_Hugetlb"),
+    first("Private_Hugetlb"),
+    first("Swap"),
+    first("SwapPss"),
+    first("Locked"),
 ];
+
+/// Their names.
+pub const FIELDS: [&str; FIELD_COUNT] = names();
+
+const fn names() -> [&'static str; FIELD_COUNT] {
+    let mut names = [""; FIELD_COUNT];
+    let mut index = 0;
+    while index < FIELD_COUNT {
+        names[index] = HISTORY[index].name;
+        index += 1;
+    }
+    names
+}
+
+/// The known fields that a kernel of this version does not have, in the order of the file.
+pub fn lacking(version: Version) -> impl Iterator<Item = &'static str> {
+    let later = HISTORY
+        .into_iter()
+        .filter(move |field| version < field.since);
+    later.map(|field| field.name)
+}
 
 /// The values of one file, KiB, in the order of [`FIELDS`]; `None` where this kernel does
 /// not have the field.
@@ -170,6 +218,7 @@ mod tests {
     use super::*;
     use crate::proc::samples::ROLLUP;
     use std::string::String;
+    use std::vec::Vec;
 
     fn parsed(text: &str) -> (Result<(), RollupError>, Rollup) {
         let mut values = [None; FIELD_COUNT];
@@ -190,6 +239,19 @@ mod tests {
         assert_eq!(values[place("Rss")], Some(1656));
         assert_eq!(values[place("Pss")], Some(518));
         assert_eq!(values[place("Private_Dirty")], Some(112));
+    }
+
+    #[test]
+    fn a_version_has_what_came_until_then() {
+        let lacks = |version| lacking(version).collect::<Vec<_>>();
+        let dirty_and_ksm = ["Pss_Dirty", "KSM"];
+        assert_eq!(lacks((5, 10)), dirty_and_ksm);
+        assert_eq!(lacks((5, 19)), dirty_and_ksm);
+        assert_eq!(lacks((6, 1)), ["KSM"]);
+        assert_eq!(lacks((6, 12)), [""; 0]);
+        assert_eq!(lacks((4, 19)).len(), 6);
+        // Before the file itself.
+        assert_eq!(lacks((4, 13)).len(), FIELD_COUNT);
     }
 
     #[test]

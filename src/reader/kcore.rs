@@ -11,8 +11,8 @@
 //! arch/arm64/mm/init.c), although its frames serve as memory by then. So the larger area counts.
 
 use super::{BlockReader, Target};
-use crate::proc::pagemap::{ENTRY_BYTES, Entry, file_offset};
-use crate::sys::file::{Process, open, open_proc, pread_once, read_at};
+use crate::proc::pagemap::{Entry, file_offset};
+use crate::sys::file::{Process, open, open_proc, pread_once, read_at, read_words_at};
 use crate::sys::{Errno, RemoteAddr};
 use core::hint::black_box;
 use heapless::Vec;
@@ -94,15 +94,12 @@ impl Kcore {
     /// Frame numbers of the pages from `start` on, as many as are present; the first page's
     /// state is an error if it is not.
     fn frames(&self, start: RemoteAddr, frames: &mut [u64]) -> Result<usize, Errno> {
-        let mut words = [0; PAGES * ENTRY_BYTES as usize];
-        let words = &mut words[..frames.len() * ENTRY_BYTES as usize];
         let offset = file_offset(start.0, self.page_bytes);
-        if read_at(self.pagemap.as_fd(), words, offset)? != words.len() {
+        if read_words_at(self.pagemap.as_fd(), frames, offset)? != frames.len() {
             return Err(Errno::SRCH);
         }
-        let (words, _) = words.as_chunks();
-        for (index, (word, frame)) in words.iter().zip(frames.iter_mut()).enumerate() {
-            let entry = Entry(u64::from_ne_bytes(*word));
+        for (index, frame) in frames.iter_mut().enumerate() {
+            let entry = Entry(*frame);
             match (entry.frame(), entry.present()) {
                 (Some(found), _) => *frame = found.number(),
                 _ if index > 0 => return Ok(index),
@@ -110,7 +107,7 @@ impl Kcore {
                 (None, false) => return Err(NOT_PRESENT),
             }
         }
-        Ok(words.len())
+        Ok(frames.len())
     }
 
     /// Copies out of frames that follow each other in physical memory.

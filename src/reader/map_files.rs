@@ -5,14 +5,15 @@
 //! CAP_CHECKPOINT_RESTORE in the initial user namespace. Only regular files are opened: opening
 //! a device may do anything.
 
+use super::files::{Files, Shut};
 use super::vma::{Vma, Vmas};
 use super::{BlockReader, Target};
-use crate::proc::lines::LineBuffer;
-use crate::proc::mountinfo;
 use crate::proc::pagemap::{ENTRY_BYTES, Entry, file_offset};
 use crate::sys::file::{
-    Process, open_mapped, open_proc, pread_cached, pread_once, read_at, read_next,
+    HUGETLBFS_MAGIC, OVERLAYFS_MAGIC, Process, RAMFS_MAGIC, TMPFS_MAGIC, open_proc, pread_once,
+    read_at,
 };
+use crate::sys::resident::read_resident;
 use crate::sys::{Errno, RemoteAddr};
 use rustix::fd::{AsFd, OwnedFd};
 
@@ -27,16 +28,11 @@ const PAGES: usize = 512;
 
 /// `map-files`.
 pub struct MapFiles {
-    pid: i32,
     page_bytes: u64,
     pagemap: OwnedFd,
     vmas: Vmas,
-    open: Option<(Vma, OwnedFd)>,
-    /// Whether only what is in memory already is read.
-    cached_only: bool,
-    /// The last device that was asked about, and whether its files are another process's or
-    /// machine's to give.
-    served: Option<((u32, u32), bool)>,
+    files: Files,
+    swap_in: bool,
 }
 
 impl MapFiles {
@@ -45,62 +41,57 @@ impl MapFiles {
     /// # Errors
     /// As open(2) of /proc/PID/pagemap.
     pub fn open(target: &Target<'_>) -> Result<Self, Errno> {
-        Ok(Self {
-            pid: target.pid,
-            page_bytes: target.page_bytes as u64,
-            pagemap: open_proc(Process::Id(target.pid), "pagemap")?,
-            vmas: Vmas::of(target.pid),
-            open: None,
-            cached_only: false,
-            served: None,
-        })
+        Self::new(target, false)
     }
 
-    /// As [`open`](Self::open); what is not in the page cache is `EAGAIN`, and nobody is waited
-    /// for.
+    /// As [`open`](Self::open), for [`held`](Self::held).
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub(super) fn of_page_cache(target: &Target<'_>) -> Result<Self, Errno> {
-        let files = Self::open(target)?;
+    pub(super) fn of_memory(target: &Target<'_>) -> Result<Self, Errno> {
+        Self::new(target, true)
+    }
+
+    fn new(target: &Target<'_>, cached_only: bool) -> Result<Self, Errno> {
         Ok(Self {
-            cached_only: true,
-            ..files
+            page_bytes: target.page_bytes as u64,
+            pagemap: open_proc(Process::Id(target.pid), "pagemap")?,
+            vmas: Vmas::of(target.pid),
+            files: Files::of(target.pid, cached_only),
+            swap_in: target.manners.swap_in,
         })
     }
 
-    /// Whether opening a file of that device waits for another process or machine; unknown is
-    /// yes. A device that is not mounted is the kernel's own (memfd, shared memory).
-    fn is_served(&mut self, device: (u32, u32)) -> bool {
-        if let Some((known, served)) = self.served
-            && known == device
-        {
-            return served;
-        }
-        let served = mounted(self.pid, device).unwrap_or(true);
-        self.served = Some((device, served));
-        served
-    }
-
-    /// The mapping at an address and its file.
-    fn file_at(&mut self, start: RemoteAddr) -> Result<(&Vma, &OwnedFd), Errno> {
-        if !self
-            .open
-            .as_ref()
-            .is_some_and(|(vma, _)| vma.contains(start))
-        {
-            let vma = self.vmas.at(start)?.ok_or(Errno::FAULT)?;
-            if !vma.has_file {
-                return Err(NO_FILE);
+    /// As [`read`](BlockReader::read), but only what is in memory already, of a mapping that is
+    /// known: bytes that came, and bytes behind them that did not. Nothing is brought in, and
+    /// nobody is waited for.
+    ///
+    /// # Errors
+    /// See [`Shut`].
+    pub(super) fn held(
+        &mut self,
+        vma: &Vma,
+        start: RemoteAddr,
+        block: &mut [u8],
+    ) -> Result<(usize, usize), Shut> {
+        let want = self.unwritten(start, block.len() as u64, !vma.perms.shared)? as usize;
+        let (page_bytes, swap_in) = (self.page_bytes, self.swap_in);
+        let (file, magic) = self.files.of_mapping(vma)?;
+        let (offset, block) = (vma.offset + (start.0 - vma.start), &mut block[..want]);
+        match magic {
+            // A page in the swap cache is held, too, says mincore(2), and reading takes it out.
+            TMPFS_MAGIC if vma.may_be_swapped && !swap_in => Err(Shut::Swapped),
+            OVERLAYFS_MAGIC if vma.may_be_swapped => Err(Errno::AGAIN.into()),
+            TMPFS_MAGIC | RAMFS_MAGIC | HUGETLBFS_MAGIC => {
+                Ok((contents(file, block, offset, page_bytes)?, 0))
             }
-            if self.cached_only && self.is_served(vma.device) {
-                return Err(Errno::AGAIN);
-            }
-            let file = open_mapped(self.pid, vma.start, vma.end)?.ok_or(NO_FILE)?;
-            self.open = Some((vma, file));
+            _ => Ok(read_resident(
+                file.as_fd(),
+                offset,
+                block,
+                page_bytes as usize,
+            )?),
         }
-        let open = self.open.as_ref().ok_or(NO_FILE)?;
-        Ok((&open.0, &open.1))
     }
 
     /// Bytes from `start` on that are the file's own: all of a shared mapping's; of a private
@@ -127,43 +118,20 @@ impl MapFiles {
     }
 }
 
-/// What a file has at an offset: how many bytes, and whether it ends behind them.
+/// What a file has at an offset. Behind its end, the rest of its last page is zeros, as it is in
+/// memory; further pages are `EIO`, as they would be a SIGBUS.
 fn contents(
     file: &OwnedFd,
     block: &mut [u8],
     offset: u64,
-    cached_only: bool,
-) -> Result<(usize, bool), Errno> {
-    let mut got = 0;
-    while cached_only && got < block.len() {
-        match pread_cached(file, &mut block[got..], offset + got as u64) {
-            Ok(0) => return Ok((got, true)),
-            Ok(more) => got += more,
-            Err(Errno::AGAIN) if got > 0 => return Ok((got, false)),
-            // An old tmpfs, say, which waits for nobody.
-            Err(Errno::OPNOTSUPP) => break,
-            Err(errno) => return Err(errno),
-        }
-    }
-    if got == block.len() {
-        return Ok((got, false));
-    }
+    page_bytes: u64,
+) -> Result<usize, Errno> {
     let got = pread_once(file, block, offset)?;
-    Ok((got, got < block.len()))
-}
-
-/// Whether a mounted file system's files are served, see [`mountinfo::is_served`].
-fn mounted(pid: i32, device: (u32, u32)) -> Result<bool, Errno> {
-    let file = open_proc(Process::Id(pid), "mountinfo")?;
-    let mut lines = LineBuffer::<4096>::new();
-    while let Some(line) = lines.read_line(|space| read_next(file.as_fd(), space))? {
-        if let Some((found, name)) = mountinfo::file_system(line.bytes)
-            && found == device
-        {
-            return Ok(mountinfo::is_served(name));
-        }
-    }
-    Ok(false)
+    let end = offset + got as u64;
+    let rest = (end.next_multiple_of(page_bytes) - end) as usize;
+    let end = block.len().min(got + rest);
+    block[got..end].fill(0);
+    if end == 0 { Err(Errno::IO) } else { Ok(end) }
 }
 
 /// Whether a page of a private mapping is the file's, not a copy of its own.
@@ -175,26 +143,20 @@ const fn is_the_files(entry: Entry) -> bool {
 }
 
 impl BlockReader for MapFiles {
-    /// Reads within one mapping. Behind the end of the file, the rest of its last page is
-    /// zeros, as it is in memory; further pages are `EIO`, as they would be a SIGBUS.
+    /// Reads within one mapping. See [`contents`] for what lies behind the file's end.
     fn read(&mut self, start: RemoteAddr, block: &mut [u8]) -> Result<usize, Errno> {
-        let page_bytes = self.page_bytes;
-        let (vma, _) = self.file_at(start)?;
-        let (vma, want) = (*vma, (block.len() as u64).min(vma.end - start.0));
-        let want = self.unwritten(start, want, !vma.perms.shared)? as usize;
-        let cached_only = self.cached_only;
-        let (_, file) = self.file_at(start)?;
-        let offset = vma.offset + (start.0 - vma.start);
-        let block = &mut block[..want];
-        match contents(file, block, offset, cached_only)? {
-            (got, false) => Ok(got),
-            (got, true) => {
-                let end = offset + got as u64;
-                let rest = end.next_multiple_of(page_bytes) - end;
-                let end = want.min(got + rest as usize);
-                block[got..end].fill(0);
-                if end == 0 { Err(Errno::IO) } else { Ok(end) }
-            }
+        let vma = self.vmas.at(start)?.ok_or(Errno::FAULT)?;
+        if !vma.has_file {
+            return Err(NO_FILE);
         }
+        let want = (block.len() as u64).min(vma.end - start.0);
+        let want = self.unwritten(start, want, !vma.perms.shared);
+        let (file, _) = self.files.of_mapping(&vma).map_err(|shut| match shut {
+            Shut::Says(errno) => errno,
+            Shut::Zeros | Shut::Swapped => NO_FILE,
+        })?;
+        let block = &mut block[..want? as usize];
+        let offset = vma.offset + (start.0 - vma.start);
+        contents(file, block, offset, self.page_bytes)
     }
 }

@@ -4,6 +4,7 @@
 //! measured, and nothing here looks at a clock.
 
 mod any;
+mod files;
 pub mod hybrid;
 mod kcore;
 mod map_files;
@@ -177,6 +178,11 @@ pub trait Reader {
         buffer: &mut [u8],
         seen: Seen<'_>,
     ) -> Pass;
+
+    /// Bytes that it has left unread so far, in all passes, and gone on behind.
+    fn passed_over(&self) -> u64 {
+        0
+    }
 }
 
 /// A reader that copies one block a call.

@@ -2,14 +2,11 @@
 //! smaps.
 
 use crate::proc::lines::LineBuffer;
-use crate::proc::maps::{MapsLine, Perms};
+use crate::proc::maps::{LINE_BYTES, MapsLine, Perms};
 use crate::proc::number;
 use crate::sys::file::{Process, open_proc, read_next};
 use crate::sys::{Errno, RemoteAddr};
 use rustix::fd::{AsFd, OwnedFd};
-
-/// A line with a path of up to 4,096 bytes, each of which may be printed as four.
-const LINE_BYTES: usize = 20 << 10;
 
 /// What a reader needs to know of a VMA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,16 +21,19 @@ pub struct Vma {
     pub perms: Perms,
     /// The file's device; 0, 0 without a file.
     pub device: (u32, u32),
+    /// Its inode there.
+    pub inode: u64,
     /// Whether it maps a file, one without a name included (memfd, shared anonymous memory).
+    /// /dev/zero, whose private mappings are anonymous memory, is one as far as names go.
     pub has_file: bool,
     /// Whether it is the kernel's own: `[vdso]`, `[vvar]`, `[uprobes]`.
     pub is_special: bool,
     /// Whether a process may serve its faults (userfaultfd), as far as was asked; unknown is
     /// true.
     pub is_served: bool,
-    /// Whether an anonymous page of it may be part of a large folio, as far as was asked;
-    /// unknown is true.
-    pub large_folios_possible: bool,
+    /// Whether any of it is in swap, shared memory that it has not mapped included (`Swap` of
+    /// smaps, since Linux 4.5), as far as was asked; unknown is true.
+    pub may_be_swapped: bool,
 }
 
 impl Vma {
@@ -44,11 +44,24 @@ impl Vma {
             offset: line.offset,
             perms: line.perms,
             device: line.device,
+            inode: line.inode,
             has_file: has_file(line),
             is_special: is_special(line.name),
             is_served: true,
-            large_folios_possible: true,
+            may_be_swapped: true,
         }
+    }
+
+    /// Takes over a line of smaps below its header; whether it is the last.
+    fn field(&mut self, line: &[u8]) -> bool {
+        if let Some(kib) = line.strip_prefix(b"Swap:") {
+            self.may_be_swapped = number::kib(kib) != Some(0);
+        }
+        let flags = line.strip_prefix(b"VmFlags:");
+        if let Some(flags) = flags {
+            self.is_served = has_flag(flags, SERVED);
+        }
+        flags.is_some()
     }
 
     /// Whether the address is in it.
@@ -70,7 +83,7 @@ pub(super) struct Vmas {
 }
 
 impl Vmas {
-    /// From maps: cheap; `is_served` and `large_folios_possible` stay true.
+    /// From maps: cheap; `is_served` and `may_be_swapped` stay true.
     pub(super) const fn of(pid: i32) -> Self {
         Self::from_file(pid, "maps")
     }
@@ -95,11 +108,6 @@ impl Vmas {
     pub(super) fn forget(&mut self) {
         self.file = None;
         self.current = None;
-    }
-
-    /// Whether the VMA at `address` is the one that was found last.
-    pub(super) fn knows(&self, address: RemoteAddr) -> bool {
-        self.current.is_some_and(|vma| vma.contains(address))
     }
 
     /// The VMA at `address`; `None` if there is none.
@@ -137,64 +145,23 @@ impl Vmas {
 
     fn next(&mut self) -> Result<Option<Vma>, Errno> {
         let file = self.file.as_ref().ok_or(Errno::BADF)?;
-        let (mut found, mut folios) = (None, LargeFolios::Untold);
+        let mut found = None;
         while let Some(line) = self
             .lines
             .read_line(|space| read_next(file.as_fd(), space))?
         {
-            match (MapsLine::parse(line.bytes), self.source) {
-                (Some(header), "maps") => return Ok(Some(Vma::of(&header))),
-                (Some(header), _) => found = Some(Vma::of(&header)),
-                (None, "maps") => return Err(Errno::IO),
-                (None, _) => match line.bytes.strip_prefix(b"VmFlags:") {
-                    None => folios.line(line.bytes),
-                    Some(flags) => {
-                        return Ok(found.map(|vma| Vma {
-                            is_served: has_flag(flags, SERVED),
-                            large_folios_possible: folios.are_possible(flags),
-                            ..vma
-                        }));
+            match (MapsLine::parse(line.bytes), self.source, &mut found) {
+                (Some(header), "maps", _) => return Ok(Some(Vma::of(&header))),
+                (Some(header), ..) => found = Some(Vma::of(&header)),
+                (None, "smaps", Some(vma)) => {
+                    if vma.field(line.bytes) {
+                        return Ok(found);
                     }
-                },
+                }
+                _ => return Err(Errno::IO),
             }
         }
         Ok(found)
-    }
-}
-
-/// What lines of smaps tell of large folios of anonymous memory in a VMA (proc_pid_smaps(5)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LargeFolios {
-    /// Nothing yet.
-    Untold,
-    /// THPeligible is 0, and no huge page is mapped.
-    No,
-    /// One is mapped as a whole, or the kernel may give it one.
-    Yes,
-}
-
-impl LargeFolios {
-    /// Takes over a line below the header.
-    pub(crate) fn line(&mut self, line: &[u8]) {
-        let value = |name: &[u8]| line.strip_prefix(name).map(<[u8]>::trim_ascii);
-        let huge = value(b"AnonHugePages:").map(|text| number::kib(text) == Some(0));
-        // Since Linux 5.0.
-        let eligible = value(b"THPeligible:").map(|text| number::decimal(text) == Some(0));
-        *self = match (*self, huge, eligible) {
-            (Self::Yes, ..) | (_, Some(false), _) | (_, _, Some(false)) => Self::Yes,
-            (_, _, Some(true)) => Self::No,
-            (told, ..) => told,
-        };
-    }
-
-    /// The answer for the VMA, whose flags are its last line. Where the kernel does not tell what
-    /// it may do, a VMA that forbids huge pages (`nh`) has none.
-    pub(crate) fn are_possible(self, flags: &[u8]) -> bool {
-        match self {
-            Self::Yes => true,
-            Self::No => false,
-            Self::Untold => !has_flag(flags, &[b"nh"]),
-        }
     }
 }
 
@@ -205,12 +172,10 @@ fn is_special(name: &[u8]) -> bool {
 }
 
 /// Whether what is absent of a VMA comes from a file, or from memory that others see. The first
-/// System V segment has inode 0; shared memory always has a file. A private mapping of /dev/zero
-/// has its name and holds anonymous memory (drivers/char/mem.c, `mmap_zero`).
+/// System V segment has inode 0; shared memory always has a file. A name proves nothing: anything
+/// can be mounted on /dev/zero.
 pub(crate) fn has_file(line: &MapsLine<'_>) -> bool {
-    let is_private_zero = !line.perms.shared && line.name == b"/dev/zero";
-    let has_device = line.inode != 0 || line.device != (0, 0);
-    line.perms.shared || has_device && !is_private_zero
+    line.perms.shared || line.inode != 0 || line.device != (0, 0)
 }
 
 /// Flags of userfaultfd for what is absent: missing pages, minor faults.
@@ -238,23 +203,26 @@ mod tests {
     }
 
     #[test]
-    fn large_folios_are_ruled_out_only_by_what_smaps_says() {
-        let told = |lines: &[&[u8]], flags: &[u8]| {
-            let mut folios = LargeFolios::Untold;
-            lines.iter().for_each(|line| folios.line(line));
-            folios.are_possible(flags)
+    fn what_smaps_does_not_say_is_unknown() {
+        let line = b"1000-2000 rw-s 00000000 00:01 5 ";
+        let told = |lines: &[&[u8]]| {
+            let mut vma = Vma::of(&MapsLine::parse(line).unwrap());
+            for line in lines {
+                vma.field(line);
+            }
+            (vma.may_be_swapped, vma.is_served)
         };
-        let (none, huge): (&[u8], &[u8]) = (b"AnonHugePages:     0 kB", b"AnonHugePages:  2048 kB");
-        let (no, yes): (&[u8], &[u8]) = (b"THPeligible:           0", b"THPeligible:    1");
-        assert!(!told(&[none, no], b" rd wr"));
-        assert!(told(&[huge, no], b" rd wr"));
-        assert!(told(&[none, yes], b" rd wr"));
-        assert!(told(&[b"AnonHugePages:  ?", no], b" rd wr"));
-        // Before Linux 5.0.
-        assert!(told(&[none], b" rd wr hg"));
-        assert!(told(&[none], b" rd wr"));
-        assert!(!told(&[none], b" rd wr nh"));
-        assert!(told(&[huge], b" rd wr nh"));
+        assert_eq!(told(&[]), (true, true));
+        assert_eq!(told(&[b"SwapPss:        0 kB"]), (true, true));
+        assert_eq!(told(&[b"Swap:           ?"]), (true, true));
+        assert_eq!(
+            told(&[b"Swap:           4 kB", b"VmFlags: rd sh"]),
+            (true, false)
+        );
+        assert_eq!(
+            told(&[b"Swap:           0 kB", b"VmFlags: um"]),
+            (false, true)
+        );
     }
 
     #[test]
@@ -278,7 +246,7 @@ mod tests {
                 false,
             ),
             (b"1000-2000 rw-s 00000000 00:00 0   ", true, false),
-            (b"1000-2000 rw-p 00000000 00:06 5   /dev/zero", false, false),
+            (b"1000-2000 rw-p 00000000 00:06 5   /dev/zero", true, false),
             (
                 b"1000-2000 rw-s 00000000 00:01 5   /dev/zero (deleted)",
                 true,

@@ -16,8 +16,9 @@ pub struct InverseFit {
     pub a_milli: i64,
     /// What is divided by n.
     pub b_milli: i64,
-    /// Share of the variance that the fit explains, in thousandths. `None` if there are
-    /// fewer than three points, which any line through two fits, or if all are equal.
+    /// Share of the variance that the fit explains, in thousandths, rounded down: what is not
+    /// good enough does not look so. `None` if there are fewer than three points, which any
+    /// line through two fits, or if all are equal.
     pub r2_milli: Option<i64>,
     /// The largest departure of a point from the line, without its sign.
     pub max_residual_milli: i64,
@@ -70,7 +71,7 @@ impl InverseFit {
             self.max_residual_milli = self.max_residual_milli.max(narrow(residual.abs())?);
         }
         if points.len() > 2 && all > 0 {
-            self.r2_milli = Some(1000 - narrow(divide(left * 1000, all))?);
+            self.r2_milli = Some(1000 - narrow((left * 1000 + all - 1) / all)?);
         }
         Some(())
     }
@@ -82,6 +83,15 @@ fn inverse(point: &Point) -> i128 {
 
 fn height(point: &Point) -> i128 {
     point.y_milli.into()
+}
+
+/// A ratio in thousandths, rounded half away from 0; `None` if there is none, or beyond 64 bits.
+#[must_use]
+pub fn ratio_milli(part: i128, whole: i128) -> Option<i64> {
+    match whole {
+        0 => None,
+        _ => narrow(divide(part * 1000 * whole.signum(), whole.abs())),
+    }
 }
 
 /// Rounded half away from 0; `by` is above 0.
@@ -151,6 +161,33 @@ mod tests {
             );
             let got = fit.r2_milli.unwrap() as f64 / 1000.0;
             assert!((got - r2).abs() < 0.001, "{fit:?} {r2}");
+        }
+    }
+
+    #[test]
+    fn what_is_explained_is_never_rounded_up() {
+        for percent in 1..100 {
+            let noisy = points(|n| 9.0 / n + (n * f64::from(percent)).sin(), &[1, 2, 4, 8]);
+            let (_, _, r2) = expected(&noisy);
+            let milli = InverseFit::through(&noisy).unwrap().r2_milli.unwrap() as f64 / 1000.0;
+            // Values are cut to thousandths.
+            assert!(milli <= r2 + 1e-5 && r2 < milli + 0.00101, "{milli} {r2}");
+        }
+    }
+
+    #[test]
+    fn a_ratio_is_rounded_to_the_nearest() {
+        let cases = [
+            ((9496, 10_000), Some(950)),
+            ((9494, 10_000), Some(949)),
+            ((-504, 10_000), Some(-50)),
+            ((-506, 10_000), Some(-51)),
+            ((506, -10_000), Some(-51)),
+            ((1, 0), None),
+            ((1 << 100, 1), None),
+        ];
+        for ((part, whole), want) in cases {
+            assert_eq!(ratio_milli(part, whole), want, "{part}/{whole}");
         }
     }
 

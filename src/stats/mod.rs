@@ -17,7 +17,7 @@ mod quantile;
 mod sort;
 
 pub use difference::{DifferenceInterval, PairedDifference};
-pub use inverse::{InverseFit, Point};
+pub use inverse::{InverseFit, Point, ratio_milli};
 pub use line::{Line, LineError};
 pub use paired::{Direction, Interval, PairedRatio, RatioError};
 pub use quantile::Sorted;

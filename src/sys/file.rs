@@ -8,11 +8,11 @@ use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::{
-    CWD, FileType, OFlags, RawDir, fstat, fstatfs, major, minor, readlinkat_raw, stat,
+    AtFlags, CWD, FileType, OFlags, RawDir, fstat, fstatfs, major, makedev, minor, readlinkat_raw,
+    stat, statat,
 };
-use rustix::io::{
-    IoSliceMut, ReadWriteFlags, fcntl_getfd, pread, preadv2, read, retry_on_intr, write,
-};
+use rustix::io::{fcntl_getfd, pread, read, retry_on_intr, write};
+use rustix::pipe::{PipeFlags, pipe_with};
 
 /// A process, as a path of /proc names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,46 +40,41 @@ pub fn open_proc(process: Process, file: &str) -> Result<OwnedFd, Errno> {
     open(path)
 }
 
-/// Opens the regular file that process `pid` maps at `start..end`, addresses as in maps;
-/// `None` if what is mapped is no regular file. proc_pid_map_files(5).
+/// What a process has mapped.
+pub enum Mapped {
+    /// A regular file, opened.
+    File(OwnedFd),
+    /// /dev/zero, by its number and not by its name.
+    Zero,
+    /// Something else.
+    Other,
+}
+
+/// Opens the regular file that process `pid` maps at `start..end`, addresses as in maps.
+/// proc_pid_map_files(5). Reading it does not mark its time of access where that is permitted: to
+/// its owner and with CAP_FOWNER (open(2), O_NOATIME); `owned`: else it is not opened.
 ///
 /// # Errors
-/// `EPERM` (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE is missing), `ENOENT` (no such mapping of
-/// a file).
-pub fn open_mapped(pid: i32, start: u64, end: u64) -> Result<Option<OwnedFd>, Errno> {
-    let mut path = Text::new();
-    path.add("/proc/").signed(pid.into()).add("/map_files/");
-    path.address(start).add("-").address(end).add("\0");
+/// `EPERM` (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE is missing, or CAP_FOWNER), `ENOENT` (no such
+/// mapping of a file), `EAGAIN` (a lease that is being given up).
+pub fn open_mapped(pid: i32, start: u64, end: u64, owned: bool) -> Result<Mapped, Errno> {
+    let path = mapped(pid, start, end);
     let path = path.read().map_err(|Full| Errno::NAMETOOLONG)?;
     let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
     // Looked at before it is opened: opening a device can have effects of its own.
-    match FileType::from_raw_mode(stat(path)?.st_mode) {
-        FileType::RegularFile => open_untouched(path).map(Some),
-        _ => Ok(None),
+    let found = stat(path)?;
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => {}
+        // Documentation/admin-guide/devices.txt.
+        FileType::CharacterDevice if found.st_rdev == makedev(1, 5) => return Ok(Mapped::Zero),
+        _ => return Ok(Mapped::Other),
     }
-}
-
-/// Opens a file without reading marking its time of access, where that is permitted: to its owner
-/// and with CAP_FOWNER (open(2), O_NOATIME).
-fn open_untouched(path: &CStr) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    match open_as(path, flags | OFlags::NOATIME) {
-        Err(Errno::PERM) => open_as(path, flags),
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = match open_as(path, flags | OFlags::NOATIME) {
+        Err(Errno::PERM) if !owned => open_as(path, flags),
         opened => opened,
-    }
-}
-
-/// As [`pread_once`], but only what is in memory already: preadv2(2) with RWF_NOWAIT.
-///
-/// # Errors
-/// `EAGAIN`: it would have to be waited for. `EOPNOTSUPP`: the file system cannot tell.
-pub fn pread_cached(file: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
-    preadv2(
-        file,
-        &mut [IoSliceMut::new(buffer)],
-        offset,
-        ReadWriteFlags::NOWAIT,
-    )
+    };
+    file.map(Mapped::File)
 }
 
 /// Opens a file for reading, not to be inherited over exec.
@@ -112,29 +107,37 @@ pub fn regular_bytes(file: BorrowedFd<'_>) -> Result<Option<u64>, Errno> {
     Ok(regular.then_some(stat.st_size.cast_unsigned()))
 }
 
-/// Which file a path leads to, and what tells that it was written to: device, inode, bytes,
-/// seconds and nanoseconds of the last change.
-pub type Identity = [u64; 5];
+/// Path of the file that is mapped there, with a NUL.
+fn mapped(pid: i32, start: u64, end: u64) -> Text {
+    let mut path = Text::new();
+    path.add("/proc/").signed(pid.into()).add("/map_files/");
+    path.address(start).add("-").address(end).add("\0");
+    path
+}
 
-/// The file that this path leads to. stat(2).
+/// Bytes of the regular file that process `pid` maps at `start..end`, as [`open_mapped`] finds it,
+/// but without opening it, or asking a server: stat(2) with AT_STATX_DONT_SYNC (since Linux 4.11;
+/// fs/stat.c, `vfs_statx`).
 ///
 /// # Errors
-/// As stat(2).
-pub fn identity(path: &CStr) -> Result<Identity, Errno> {
-    let found = stat(path)?;
-    Ok([
-        found.st_dev,
-        found.st_ino,
-        found.st_size.cast_unsigned(),
-        found.st_mtime.cast_unsigned(),
-        u64::from(found.st_mtime_nsec as u32),
-    ])
+/// As [`open_mapped`]; `EINVAL` before Linux 4.11.
+pub fn mapped_bytes(pid: i32, start: u64, end: u64) -> Result<Option<u64>, Errno> {
+    let path = mapped(pid, start, end);
+    let path = path.read().map_err(|Full| Errno::NAMETOOLONG)?;
+    let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
+    let found = statat(CWD, path, AtFlags::STATX_DONT_SYNC)?;
+    let regular = FileType::from_raw_mode(found.st_mode).is_file();
+    Ok(regular.then_some(found.st_size.cast_unsigned()))
 }
 
 /// include/uapi/linux/magic.h
 pub const TMPFS_MAGIC: u64 = 0x0102_1994;
 /// The same of hugetlbfs.
 pub const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
+/// The same of ramfs.
+pub const RAMFS_MAGIC: u64 = 0x8584_58f6;
+/// The same of overlayfs, whose files are in another file system.
+pub const OVERLAYFS_MAGIC: u64 = 0x794c_7630;
 
 /// The magic number of the file system that a file is on. fstatfs(2).
 ///
@@ -166,6 +169,15 @@ pub fn unpaid_bytes(file: BorrowedFd<'_>) -> Result<u64, Errno> {
     let stat = fstat(file)?;
     let paid = stat.st_blocks.cast_unsigned().saturating_mul(512);
     Ok(stat.st_size.cast_unsigned().saturating_sub(paid))
+}
+
+/// A pipe that is not inherited over exec: the end to read from, and the one to write to.
+/// pipe2(2).
+///
+/// # Errors
+/// `EMFILE`, `ENFILE`.
+pub fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+    pipe_with(PipeFlags::CLOEXEC)
 }
 
 /// Opens a file for writing, not to be inherited over exec.
@@ -391,10 +403,15 @@ pub fn each_thread(pid: i32, take: &mut dyn FnMut(i32)) -> Result<(), Errno> {
 /// # Errors
 /// As getdents64(2).
 pub fn each_name(folder: OwnedFd, take: &mut dyn FnMut(&[u8])) -> Result<(), Errno> {
+    each_entry(&folder, &mut |name| take(name.to_bytes()))
+}
+
+/// As [`each_name`], of a folder that is still needed.
+pub(super) fn each_entry(folder: &OwnedFd, take: &mut dyn FnMut(&CStr)) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); 2048];
     let mut entries = RawDir::new(folder, &mut space);
     while let Some(entry) = entries.next() {
-        take(entry?.file_name().to_bytes());
+        take(entry?.file_name());
     }
     Ok(())
 }

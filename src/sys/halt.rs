@@ -6,13 +6,12 @@
 //! then sets it going.
 
 use super::Errno;
-use super::file::{Process, each_thread, read_proc};
+use super::file::{Process, each_thread, pipe, read_proc};
 use super::process::{Child, Side, exit, fork};
 use crate::proc::stat::Stat;
 use crate::sys::signal;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{read, retry_on_intr, write};
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, set_parent_process_death_signal, setsid,
 };
@@ -95,8 +94,8 @@ fn state(thread: i32) -> Result<u8, Errno> {
 
 /// Starts the helper; it is ready when this returns.
 fn helper(process: BorrowedFd<'_>) -> Result<(Child, OwnedFd), Errno> {
-    let (theirs, mine) = pipe_with(PipeFlags::CLOEXEC)?;
-    let (ready, telling) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (theirs, mine) = pipe()?;
+    let (ready, telling) = pipe()?;
     match fork()? {
         Side::Child => {
             drop((mine, ready));

@@ -28,6 +28,7 @@ pub mod errno;
 pub mod exec;
 pub mod file;
 pub mod halt;
+pub mod identity;
 pub mod image;
 pub mod plot;
 pub mod process;

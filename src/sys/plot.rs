@@ -46,8 +46,6 @@ pub mod flags {
 
 /// Advice, `MADV_*` of madvise(2) and include/uapi/asm-generic/mman-common.h.
 pub mod advice {
-    /// `MADV_DONTNEED`.
-    pub const DONT_NEED: u32 = 4;
     /// `MADV_FREE` (since Linux 4.5).
     pub const FREE: u32 = 8;
     /// `MADV_DONTFORK`.
@@ -265,6 +263,22 @@ pub fn rewrite_own(from: &[u8], to: RemoteAddr) {
         // as it was read. Addresses of live frames lie between two arrays of live frames.
         unsafe { at.write_volatile(at.read_volatile()) };
     }
+}
+
+/// The largest page of either CPU.
+pub const PAGE_MAX: usize = 65536;
+
+/// Gives memory of this process's own stack back: it is zeros from now on, in new frames.
+/// madvise(2), `MADV_DONTNEED`.
+///
+/// # Errors
+/// `EINVAL`: no page starts there, or it is locked into memory.
+pub fn renew_own(pages: &mut [u8; PAGE_MAX]) -> Result<(), Errno> {
+    const DONT_NEED: usize = 4;
+    let at = pages.as_mut_ptr() as usize;
+    // SAFETY: SYSCALL; zeros are as valid as any bytes, and whole pages of any size end where the
+    // exclusively borrowed array does, if one starts where it starts.
+    check(unsafe { syscall6(nr::MADVISE, at, PAGE_MAX, DONT_NEED, 0, 0, 0) }).map(|_| ())
 }
 
 /// A file that the kernel itself does not map. memfd_secret(2), since Linux 5.14.

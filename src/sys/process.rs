@@ -4,6 +4,7 @@ use super::arch::{nr, syscall6};
 use super::file::read_link;
 use super::{Errno, check};
 use crate::text::Text;
+use core::sync::atomic::{AtomicU64, Ordering};
 use rustix::io::retry_on_intr;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, getppid, kill_process,
@@ -29,19 +30,40 @@ pub enum Side {
 /// # Errors
 /// `EAGAIN` (process limit), `ENOMEM`.
 pub fn fork() -> Result<Side, Errno> {
+    Ok(match copy(0, Some(getpid()))? {
+        Some(pid) => Side::Parent(Child { pid }),
+        None => Side::Child,
+    })
+}
+
+/// A copy of this process whose parent is this one's own, as if it had been forked by that: it
+/// outlives this process, and not its parent. Only the copy comes back; this process exits.
+///
+/// C form: `clone(CLONE_PARENT | SIGCHLD)`, else as [`fork`].
+///
+/// # Errors
+/// As [`fork`].
+pub fn become_a_copy() -> Result<(), Errno> {
+    const CLONE_PARENT: usize = 0x8000;
+    match copy(CLONE_PARENT, getppid())? {
+        Some(_) => exit(0),
+        None => Ok(()),
+    }
+}
+
+/// The process id of the copy; `None` in the copy itself, which is `parent`'s child.
+fn copy(flags: usize, parent: Option<Pid>) -> Result<Option<Pid>, Errno> {
     const SIGCHLD: usize = 17;
-    let parent = getpid();
     // SAFETY: SYSCALL; without CLONE_VM the child has its own copy of everything, and
     // SINGLE: no lock can be held by a thread that the child does not have.
-    let raw = check(unsafe { syscall6(nr::CLONE, SIGCHLD, 0, 0, 0, 0, 0) })?;
-    let Some(pid) = i32::try_from(raw).ok().and_then(Pid::from_raw) else {
-        if set_parent_process_death_signal(Some(Signal::KILL)).is_err() || getppid() != Some(parent)
-        {
-            exit(1);
-        }
-        return Ok(Side::Child);
-    };
-    Ok(Side::Parent(Child { pid }))
+    let raw = check(unsafe { syscall6(nr::CLONE, flags | SIGCHLD, 0, 0, 0, 0, 0) })?;
+    let copy = i32::try_from(raw).ok().and_then(Pid::from_raw);
+    let dies_with_parent =
+        || set_parent_process_death_signal(Some(Signal::KILL)).is_ok() && getppid() == parent;
+    if copy.is_none() && !dies_with_parent() {
+        exit(1);
+    }
+    Ok(copy)
 }
 
 /// A child that is killed and reaped when this value goes.
@@ -55,6 +77,25 @@ impl Child {
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
+    }
+
+    /// Waits for its own end, and gives the child that it has left in its place; `pid` is that of
+    /// [`become_a_copy`] in it.
+    ///
+    /// # Errors
+    /// `ESRCH`: it was to be given up.
+    pub fn succeeded_by(self, pid: i32, given_up: &mut dyn FnMut() -> bool) -> Result<Self, Errno> {
+        let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
+        let child = Self { pid };
+        self.end_unless(given_up)?.ok_or(Errno::SRCH)?;
+        Ok(child)
+    }
+
+    /// A child's child, which is this process's once that has ended, if it adopts orphans
+    /// ([`adopt_orphans`]): to be dropped after it.
+    #[must_use]
+    pub fn heir(pid: i32) -> Option<Self> {
+        Pid::from_raw(pid).map(|pid| Self { pid })
     }
 
     /// How it ended, if it has; it can be asked again. waitid(2) with WNOWAIT.
@@ -363,18 +404,32 @@ pub(super) struct Usage {
     pub(super) involuntary_switches: u64,
 }
 
-/// What has been charged to this process. C form: `getrusage(RUSAGE_SELF, &usage)`,
-/// getrusage(2). `None` if a filter denies the call.
+/// Faults that are not to be told, see [`discount`].
+static DISCOUNTED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Takes faults that this process caused in a mapping of its own, made to read what it holds, out
+/// of what [`own_faults`] will say.
+pub(super) fn discount(faults: Faults) {
+    for (sum, more) in DISCOUNTED.iter().zip([faults.minor, faults.major]) {
+        // SINGLE: nobody adds meanwhile.
+        sum.store(sum.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+    }
+}
+
+/// What has been charged to this process, but for what was discounted. C form:
+/// `getrusage(RUSAGE_SELF, &usage)`, getrusage(2). `None` if a filter denies the call.
 #[must_use]
 pub fn own_faults() -> Option<Faults> {
+    // Before the reading: this may be a fault.
+    let [minor, major] = [0, 1].map(|place: usize| DISCOUNTED[place].load(Ordering::Relaxed));
     let mut usage = Usage::default();
     const RUSAGE_SELF: usize = 0;
     let at = (&raw mut usage) as usize;
     // SAFETY: SYSCALL; the kernel writes one `struct rusage` (18 words) into `usage`.
     let result = check(unsafe { syscall6(nr::GETRUSAGE, RUSAGE_SELF, at, 0, 0, 0, 0) });
     result.ok().map(|_| Faults {
-        minor: usage.minor,
-        major: usage.major,
+        minor: usage.minor.wrapping_sub(minor),
+        major: usage.major.wrapping_sub(major),
     })
 }
 

@@ -12,7 +12,7 @@ use core::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
 use rustix::fd::BorrowedFd;
 use rustix::mm::{Advice, MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-pub use super::stack::{STACK_MIB_MAX, can_grow};
+pub use super::stack::{STACK_MIB_MAX, can_grow, grow_stack};
 
 /// A range of memory; given back when dropped. A stack is not: it stays grown, and some advice
 /// about it cannot be taken back (MADV_HUGEPAGE), so each is for a process of its own.

@@ -4,22 +4,21 @@
 //!
 //! Ending there is safe at any point: a row, or a line, leaves in one write(2), so none is
 //! cut; a child is killed when its parent dies (PR_SET_PDEATHSIG); the one file there may be
-//! is removed by the handler ([`doomed`]); there is nothing else to undo. A flag that is
-//! looked at between cases would let a long pass, or a full pipe, keep the program alive.
+//! is removed by the handler ([`doomed`]), and so is what else a command leaves
+//! ([`undo_when_stopped`]). A flag that is looked at between cases would let a long pass, or a
+//! full pipe, keep the program alive.
 
 use super::arch::{nr, syscall6};
 use super::process::{Child, exit};
 use super::{Errno, check, doomed, stdio};
 use crate::text::Text;
-use core::ptr::with_exposed_provenance;
-use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use core::mem::transmute;
+use core::ptr::{null_mut, with_exposed_provenance};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// What [`install`] sets, for a child that gives it back before it becomes another program.
 pub(super) const TAKEN: [usize; 4] = [SIGINT, SIGTERM, SIGPIPE, SIGXFSZ];
-
-/// What [`stop_on_leaving`] may set besides.
-pub(super) const LEAVING: [usize; 2] = [SIGHUP, SIGQUIT];
 
 /// SIG_DFL, as rt_sigaction(2) takes it.
 pub(super) const DEFAULT: Action = Action {
@@ -42,9 +41,13 @@ pub(super) struct Action {
 const SIGHUP: usize = 1;
 const SIGINT: usize = 2;
 const SIGQUIT: usize = 3;
+const SIGILL: usize = 4;
+const SIGTRAP: usize = 5;
 const SIGABRT: usize = 6;
 const SIGBUS: usize = 7;
+const SIGFPE: usize = 8;
 const SIGUSR1: usize = 10;
+const SIGSEGV: usize = 11;
 const SIGUSR2: usize = 12;
 const SIGPIPE: usize = 13;
 const SIGALRM: usize = 14;
@@ -57,6 +60,7 @@ const SIGVTALRM: usize = 26;
 const SIGPROF: usize = 27;
 const SIGIO: usize = 29;
 const SIGPWR: usize = 30;
+const SIGSYS: usize = 31;
 /// The first and the last of the real-time signals, as the kernel counts them.
 const SIGRTMIN: usize = 32;
 const SIGRTMAX: usize = 64;
@@ -79,10 +83,39 @@ pub(super) fn end_numbered_group_too(leader: i32) {
     GROUP.store(leader, Ordering::Relaxed);
 }
 
+/// What [`undo_when_stopped`] was given; null: nothing.
+static UNDO: AtomicPtr<()> = AtomicPtr::new(null_mut());
+
+/// From now on a signal that ends this process calls `undo` first, once, in the handler: it
+/// may run in the middle of anything, so it makes system calls and looks at nothing else.
+pub fn undo_when_stopped(undo: fn()) {
+    UNDO.store(undo as *mut (), Ordering::Relaxed);
+}
+
+/// Whether a child runs in this memory, so that who handles a signal is that child.
+static IS_LENT: AtomicBool = AtomicBool::new(false);
+
+/// Says that a child is to run in this memory, or does so no longer, while signals of its
+/// parent are held: one that comes to the child then ends it alone.
+pub(super) fn lend_memory(is_lent: bool) {
+    IS_LENT.store(is_lent, Ordering::Relaxed);
+}
+
 extern "C" fn stop(signal: i32) {
+    if IS_LENT.load(Ordering::Relaxed) {
+        exit(128 + signal)
+    }
     let removed = doomed::remove();
     if let Some(leader) = Pid::from_raw(GROUP.load(Ordering::Relaxed)) {
         let _ = kill_process_group(leader, Signal::KILL);
+    }
+    // Not swapped: this CPU and nobody else looks at it, and aarch64 would want a library for it.
+    let undo = UNDO.load(Ordering::Relaxed);
+    if !undo.is_null() {
+        UNDO.store(null_mut(), Ordering::Relaxed);
+        // SAFETY: `undo_when_stopped`, which alone writes it, was given such a function.
+        let undo = unsafe { transmute::<*mut (), fn()>(undo) };
+        undo();
     }
     let mut line = Text::new();
     line.add("\n")
@@ -197,33 +230,28 @@ pub fn stop_on_others() -> Result<(), Errno> {
     others.try_for_each(end_on)
 }
 
-/// As [`stop_on_others`], for what a terminal sends when it is closed or somebody wants out.
-///
-/// # Errors
-/// As [`install`].
-pub fn stop_on_leaving() -> Result<(), Errno> {
-    LEAVING.into_iter().try_for_each(end_on)
-}
-
-/// Whether a signal is ignored. sigaction(2).
-pub(super) fn is_ignored(signal: usize) -> bool {
-    current(signal) == Ok(SIG_IGN)
-}
-
-/// While it lives, signals that [`stop`] handles wait, for who has something to undo.
+/// While it lives, signals that would end this process wait, for who has something to undo.
 pub struct Held(u64);
 
-/// These signals, as the kernel takes a set: bit n-1 is signal n.
+/// What a defect raises, and anybody may send. While one is held back a defect ends the process
+/// all the same (`force_sig_info_to_task`, kernel/signal.c).
+const FAULTS: [usize; 6] = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS];
+
+/// All that end a process and can be held back, as the kernel takes a set: bit n-1 is signal n.
 static ENDING: u64 = {
     let real_time = u64::MAX << (SIGRTMIN - 1);
-    let mut bits = 1 << (SIGINT - 1) | 1 << (SIGTERM - 1) | real_time;
-    let mut next = 0;
-    while next < OTHERS.len() {
-        bits |= 1 << (OTHERS[next] - 1);
+    let others = bits(&OTHERS) | bits(&FAULTS);
+    bits(&[SIGINT, SIGTERM]) | others | real_time
+};
+
+const fn bits(signals: &[usize]) -> u64 {
+    let (mut bits, mut next) = (0, 0);
+    while next < signals.len() {
+        bits |= 1 << (signals[next] - 1);
         next += 1;
     }
     bits
-};
+}
 
 /// Keeps signals waiting. sigprocmask(2).
 ///

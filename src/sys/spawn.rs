@@ -16,6 +16,7 @@ use super::{Clock, Errno, Region, check};
 use crate::text::Text;
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
+use core::sync::atomic::AtomicI32;
 use heapless::Vec;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -114,6 +115,7 @@ type Call = [usize; 6];
 /// Starts `program`, waits for its end and kills what is left of its process group. After
 /// `patience_ns` without an end the program, wherever it went, and its group are killed. A
 /// signal that ends this process ends the group; SIGKILL ends the program alone.
+/// An exec that hangs is killed after the same time, if the kernel can; a signal waits for that.
 ///
 /// C form: `clone(CLONE_VM|CLONE_VFORK|CLONE_PIDFD|SIGCHLD)`, in the child `execve`, or
 /// `execveat(fd, "", …, AT_EMPTY_PATH)`; then `poll(pidfd)`, `wait4`; clone(2), execveat(2),
@@ -128,7 +130,13 @@ pub fn exec(
     clock: Clock,
     patience_ns: u64,
 ) -> Result<Execed, Errno> {
-    let mut calls = calls(program, null);
+    let limit = [
+        0,
+        0,
+        patience_ns / 1_000_000_000,
+        patience_ns % 1_000_000_000,
+    ];
+    let mut calls = calls(program, null, &limit);
     // The child begins with this program's handlers, and one of them could run in memory that
     // both share.
     let held = signal::hold()?;
@@ -149,14 +157,20 @@ pub fn exec(
             _ => number,
         };
     }
+    signal::lend_memory(true);
     let cloned = Running::clone(&calls);
     let executed = clock.now_ns();
+    signal::lend_memory(false);
     if let Ok(running) = &cloned {
         signal::end_numbered_group_too(running.pid);
     }
     drop(held);
     let mut running = cloned?;
-    let end = running.wait(patience_ns)?;
+    // A child that its timer killed has ended, and has run no program.
+    let end = match patience_ns.saturating_sub(executed.saturating_sub(start)) {
+        0 => None,
+        left => running.wait(left)?,
+    };
     let ended = clock.now_ns();
     let survivor = match &end {
         Some(_) => None,
@@ -188,6 +202,11 @@ fn in_memory(mut bytes: &[u8]) -> Result<OwnedFd, Errno> {
 
 /// The calls of a child; the last is the exec.
 type Calls = Vec<Call, 14>;
+const CLOCK_MONOTONIC: usize = 1;
+/// `struct sigevent`: a value, then signal and way (SIGEV_SIGNAL, 0) in a word; sigevent(7).
+static KILLS: [u64; 8] = [0, SIGKILL as u64, 0, 0, 0, 0, 0, 0];
+/// Where the kernel says the number of the child's timer.
+static TIMER: AtomicI32 = AtomicI32::new(0);
 /// `sizeof(sigset_t)` of the kernel.
 const MASK_BYTES: usize = 8;
 const SIG_SETMASK: usize = 2;
@@ -195,8 +214,12 @@ static NO_SIGNALS: u64 = 0;
 static DEFAULT_ACTION: signal::Action = signal::DEFAULT;
 static NO_ENVIRONMENT: [usize; 1] = [0];
 
-/// What the child does between clone and exec.
-fn calls(program: &mut Program, null: &OwnedFd) -> Calls {
+/// What the child does between clone and exec. An exec that hangs (its file is on a server
+/// that does not answer, or waits for a permission of fanotify(7)) would hold the parent, which
+/// hears no signal until then; so the child kills itself by a timer, which the exec deletes once
+/// it is done (timer_create(2)). The first timer of a process is number 0 (`posix_timer_add`,
+/// kernel/time/posix-timers.c).
+fn calls(program: &mut Program, null: &OwnedFd, limit: &[u64; 4]) -> Calls {
     const PR_SET_PDEATHSIG: usize = 1;
     const AT_EMPTY_PATH: usize = 0x1000;
     let null = number(null);
@@ -216,13 +239,18 @@ fn calls(program: &mut Program, null: &OwnedFd) -> Calls {
         [nr::DUP3, null, 0, 0, 0, 0],
         [nr::DUP3, null, 1, 0, 0, 0],
         [nr::DUP3, null, 2, 0, 0, 0],
+        [
+            nr::TIMER_CREATE,
+            CLOCK_MONOTONIC,
+            (&raw const KILLS) as usize,
+            TIMER.as_ptr() as usize,
+            0,
+            0,
+        ],
+        [nr::TIMER_SETTIME, 0, 0, limit.as_ptr() as usize, 0, 0],
     ]);
-    // What was ignored stays so.
-    let leaving = signal::LEAVING.into_iter();
-    let leaving = leaving.filter(|&signal| !signal::is_ignored(signal));
-    let taken = signal::TAKEN.into_iter().chain(leaving).map(action);
     // There is room for all.
-    calls.extend(taken);
+    calls.extend(signal::TAKEN.into_iter().map(action));
     let unmask = [
         nr::RT_SIGPROCMASK,
         SIG_SETMASK,

@@ -100,6 +100,14 @@ pub(super) fn grow(bytes: usize, page_bytes: usize) -> Result<Range<usize>, Errn
     Ok(start..end)
 }
 
+/// Grows the stack by so much, of which one page is touched.
+///
+/// # Errors
+/// As [`can_grow`].
+pub fn grow_stack(bytes: usize, page_bytes: usize) -> Result<(), Errno> {
+    grow(bytes, page_bytes).map(drop)
+}
+
 /// Whether the stack can grow by `bytes`: a child tries, so that this process's stack stays
 /// as it is.
 ///

@@ -181,7 +181,7 @@ test("tables are sorted by their headings and copied as CSV", async (t) => {
   const lines = (await page.evaluate(() => navigator.clipboard.readText())).trimEnd().split("\n");
   assert.equal(lines[0], "layout,block,pass,method,N,min,P25,median,P75,P95,max,outliers");
   assert.equal(lines.length, 1 + await table.locator("tbody tr").count());
-  assert.equal(lines[1], "contiguous,4096,warm,vmread,6,3125,3125,3125,3125,3125,3125,0");
+  assert.equal(lines[1], "contiguous,4096,warm,vmread,6,3125.00,3125.00,3125.00,3125.00,3125.00,3125.00,0");
 });
 
 test("axe-core finds no violation, light and dark, on a desk and on a phone", async (t) => {

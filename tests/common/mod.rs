@@ -185,3 +185,42 @@ pub fn number(row: &Row, column: &str) -> Option<i64> {
     let text = &row[column];
     (!text.is_empty()).then(|| text.parse().expect("a number"))
 }
+
+/// Readers that pin the pages they read.
+pub const PINNING: [&str; 2] = ["vmread", "vmread-batch"];
+
+/// The rows of a kind and some readers that were answered: some, if the kind is to be had here.
+pub fn answered<'r>(rows: &'r [Row], kind: &str, methods: &[&str]) -> Vec<&'r Row> {
+    let of_kind = || {
+        rows.iter()
+            .filter(|row| row["kind"] == kind && row["status"] == "ok")
+    };
+    let wanted = |row: &&Row| methods.contains(&&*row["method"]);
+    let found: Vec<&Row> = of_kind().filter(wanted).collect();
+    let is_had = of_kind().any(|row| row["method"] == "none");
+    assert!(!found.is_empty() || !is_had, "{kind} {methods:?}");
+    found
+}
+
+/// Bytes in a page.
+pub fn page(row: &Row) -> i64 {
+    number(row, "page_bytes").unwrap()
+}
+
+/// A session of its own: whatever it leaves behind can be found.
+pub fn in_a_session(args: &str) -> Command {
+    let mut command = command(args);
+    command.process_group(0);
+    command
+}
+
+/// Processes of a group.
+pub fn group(leader: u32) -> Vec<String> {
+    let folders = fs::read_dir("/proc").unwrap().flatten();
+    let stats = folders.filter_map(|folder| fs::read_to_string(folder.path().join("stat")).ok());
+    let of_group = |stat: &String| {
+        let words = stat.rsplit(')').next().unwrap_or("");
+        words.split_whitespace().nth(2) == Some(&leader.to_string())
+    };
+    stats.filter(of_group).collect()
+}

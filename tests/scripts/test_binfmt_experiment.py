@@ -73,6 +73,26 @@ class Experiment(binfmt.NothingIsLeft):
         self.assertRegex(done.stderr, rf"entries of others in binfmt_misc: \d+: .*foreign{os.getpid()}")
         self.assertRegex(done.stdout, r"4 bytes, [1-9]\d* entries of others")
 
+    def test_a_place_with_a_colon_is_no_end_of_a_field(self):
+        with tempfile.TemporaryDirectory(prefix="a:b") as folder:
+            done = subprocess.run([SCRIPT, "--rounds", "6", "--repetitions", "1", "--null", "0", "--magic", "4",
+                                   "--entries", "0", "--flags", ""], cwd=ROOT, env=os.environ | {"TMPDIR": folder},
+                                  capture_output=True, text=True, check=False)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        self.assertIn("| 4 bytes, ", done.stdout)
+
+    def test_an_output_that_takes_nothing_is_an_error_in_a_line(self):
+        words = [SCRIPT, *SHORT]
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(words, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("No space left on device; look after room", done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *words], cwd=ROOT, stderr=subprocess.PIPE, text=True,
+                              check=False)
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, "binfmt-experiment: error: standard output is closed: give it a file or a terminal\n"))
+
     def test_after_a_signal(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             self.assertEqual(binfmt.interrupted(SCRIPT, number), 128 + number)
@@ -80,9 +100,16 @@ class Experiment(binfmt.NothingIsLeft):
 
 class Words(unittest.TestCase):
     def test_a_magic_that_does_not_fit_is_refused(self):
-        done = subprocess.run([SCRIPT, "--magic", "257"], cwd=ROOT, capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("a magic has 2 to 256 bytes", done.stderr)
+        for words, want in (("--magic 257", "'257' must be a whole number from 2 to 256"),
+                            ("--magic 4,4", "'4,4' must be at least 1 different numbers"),
+                            ("--rounds 5", "'5' must be a whole number from 6 to 100000"),
+                            ("--repetitions 0", "'0' must be a whole number from 1 to 1000"),
+                            ("--null -1", "'-1' must be a whole number from 0 to 1000"),
+                            ("--entries -3", "'-3' must be a whole number from 0 to 1000"),
+                            ("--flags Z", "'Z' must be lists of the letters P, O, C and F")):
+            done = subprocess.run([SCRIPT, *words.split()], cwd=ROOT, capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"argument {words.split()[0]}: {want}", done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """scripts/n-family: the family it builds, and that it refuses what is none."""
 
+import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -30,9 +32,27 @@ class Families(unittest.TestCase):
         lines = done.stdout.splitlines()
         text = lines[0].split(" ", 2)[1]
         # 128 functions: the program is asked for each, then half of the objects and one more.
-        self.assertEqual(lines, [
+        self.assertEqual(lines[:6], [
             f"n={n}: {text} bytes of text, 128 functions, each bound once, {128 + 64 * (n + 1)} probes"
             for n in (1, 2, 4, 8, 16, 32)])
+        if platform.machine() == "x86_64":
+            found = [re.fullmatch(r"n=(\d+): the loader's cycles in 25 starts: (\d+) to (\d+), median (\d+), of (\d+) "
+                                  r"around the start; (\d+) below a fifth of the median", line) for line in lines[6:]]
+            self.assertEqual([one[1] for one in found], ["1", "32"])
+            for one in found:
+                least, most, middle, around = (int(one[index]) for index in range(2, 6))
+                self.assertTrue(0 < least <= middle <= most and middle < around, one[0])
+
+    def test_a_place_without_room_and_a_closed_output_are_said_in_a_line(self):
+        family = self.scratch / "family"
+        for words, want in (("ulimit -f 8; exec", "cannot go on: File too large; look after room, limits"),
+                            ('"$0" --symbols 1 "$1" >&- #', "cannot write to standard output: it is closed")):
+            done = subprocess.run(["sh", "-c", f'{words} "$0" "$1"', SCRIPT, family], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"n-family: error: {want}", done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+            self.assertFalse(family.exists())
 
     def test_the_words_for_startup_slope_are_programs_that_run(self):
         done = n_family(self.scratch / "family", "--symbols", 1)

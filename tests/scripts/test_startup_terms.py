@@ -4,6 +4,7 @@ import csv
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -74,9 +75,32 @@ class Terms(binfmt.NothingIsLeft):
             terms = stored(Path(folder, "terms.csv"))
         self.assertIn("the dispatch is skipped: registering with binfmt_misc takes root", done.stderr)
         self.assertEqual(terms["dispatch"]["us"], "")
-        self.assertRegex(terms["dispatch"]["status"], r"\Askipped:")
+        self.assertEqual(terms["dispatch"]["status"], "skipped:registering with binfmt_misc takes root")
         parts = ("link", "open", "schema", "copy", "program", "residual")
         self.assertTrue(all(terms[part]["status"] == "ok" and terms[part]["us"] for part in parts))
+
+    @unittest.skipUnless(os.geteuid() == 0, "registering takes root")
+    def test_that_another_run_is_under_way_is_the_reason(self):
+        with socket.socket(socket.AF_UNIX) as lock, tempfile.TemporaryDirectory() as folder:
+            lock.bind("\0cowitness-binfmt-misc")
+            # The same image in both lists.
+            done = run("--rounds", "6", "--repetitions", "1", "--images", "64,16", "--schemas", "8,2", "-o", folder)
+            terms = stored(Path(folder, "terms.csv"))
+            runs = [path for path in Path(folder).iterdir() if path.name != "terms.csv"]
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(terms["dispatch"]["status"], r"\Askipped:another run .* is under way: wait for its end\Z")
+        self.assertEqual(len(runs), 5 + 6 + 6 + 6)
+        slope = terms["open slope over bytes of DDL"]
+        self.assertEqual((slope["us"], slope["unit"]), ("", "us for each of bytes of DDL"))
+        self.assertTrue(slope["value"])
+
+    def test_what_cannot_be_written_is_said_before_anything_is_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "terms.csv").mkdir()
+            done = run(*SHORT, "-o", folder)
+            self.assertEqual([path.name for path in Path(folder).iterdir()], ["terms.csv"])
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"\Astartup-terms: error: .*/terms.csv: Is a directory; ")
 
     def test_a_tool_that_is_missing_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -88,6 +112,17 @@ class Terms(binfmt.NothingIsLeft):
 
     def test_after_a_signal(self):
         self.assertEqual(binfmt.interrupted(SCRIPT, signal.SIGINT), 128 + signal.SIGINT)
+
+
+class Words(unittest.TestCase):
+    def test_numbers_that_make_no_line_are_refused(self):
+        for words, want in (("--images 64", "'64' must be at least 2 different numbers"),
+                            ("--schemas 0,-3", "'-3' must be a whole number from 0 to 10000"),
+                            ("--repetitions 0", "'0' must be a whole number from 1 to 1000"),
+                            ("--rounds 5", "'5' must be a whole number from 6 to 100000")):
+            done = run(*words.split())
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"argument {words.split()[0]}: {want}", done.stderr)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,10 @@ use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
 
+/// What differs is in one of these.
+const SIDES: [&str; 2] = ["A", "B"];
+const STREAMS: [&str; 2] = ["the first", "the second"];
+
 /// Notes in which two sides may differ: what a comparison is about.
 const SUBJECT: [&str; 6] = [
     "label",
@@ -30,7 +34,7 @@ pub(super) fn differences(a: &Run, b: &Run) -> Vec<String> {
     ];
     let machine = machine.iter().filter(|(_, a, b)| a != b);
     let mut found: Vec<String> = machine
-        .map(|(key, a, b)| words(key, Some(a), Some(b)))
+        .map(|(key, a, b)| words(key, SIDES, Some(a), Some(b)))
         .collect();
     // Other records are not compared: what was asked of them does no harm.
     let compared = |source: &&Source| [BenchRow::NAME, ProbeRow::NAME].contains(&&*source.record);
@@ -41,7 +45,7 @@ pub(super) fn differences(a: &Run, b: &Run) -> Vec<String> {
             .find(|second| second.record == first.record);
         let Some(second) = same else { continue };
         for Difference { key, first, second } in notes::differences(&first.notes, &second.notes) {
-            let line = words(key, first, second);
+            let line = words(key, SIDES, first, second);
             // Said above.
             let machine = ["arch", "page_bytes"].contains(&key);
             if !machine && !SUBJECT.contains(&key) && !found.contains(&line) {
@@ -57,11 +61,20 @@ fn pages(run: &Run) -> String {
     size.map_or_else(|| "unknown".to_owned(), |size| size.to_string())
 }
 
-/// The first note in which two runs differ, as the end of a sentence; empty if none does.
-pub(super) fn difference(a: &Run, b: &Run) -> String {
-    let found = notes::difference(&a.sources[0].notes, &b.sources[0].notes);
+/// What makes two runs of the streams of one side, as the end of a sentence; empty if that is
+/// their machines.
+pub(super) fn difference(one: &Run, two: &Run) -> String {
+    let same = one.sources.iter().find_map(|first| {
+        let mut others = two.sources.iter();
+        let second = others.find(|second| second.record == first.record)?;
+        notes::difference(&first.notes, &second.notes)
+    });
+    // Streams of different commands differ in what was asked, which may be.
+    let environment =
+        || notes::environment_difference(&one.sources[0].notes, &two.sources[0].notes);
+    let found = same.or_else(environment);
     found.map_or_else(String::new, |Difference { key, first, second }| {
-        format!(": {}", words(key, first, second))
+        format!(": {}", words(key, STREAMS, first, second))
     })
 }
 
@@ -76,9 +89,14 @@ fn series(release: &str) -> String {
     format!("{major}.{}", &minor[..digits])
 }
 
-fn words(key: &str, a: Option<&str>, b: Option<&str>) -> String {
+fn words(key: &str, places: [&str; 2], a: Option<&str>, b: Option<&str>) -> String {
     let value = |value: Option<&str>| shown(value.unwrap_or("not noted").as_bytes());
-    format!("{key} is '{}' in A and '{}' in B", value(a), value(b))
+    let [first, second] = places;
+    format!(
+        "{key} is '{}' in {first} and '{}' in {second}",
+        value(a),
+        value(b)
+    )
 }
 
 #[cfg(test)]

@@ -102,6 +102,8 @@ impl Expect {
             Class::Proc => self.proc_split,
             Class::Vmread => self.vmread_split,
             Class::Ptrace => self.ptrace_split,
+            // What it is for.
+            Class::Hybrid => 0,
         }
     }
 
@@ -109,7 +111,7 @@ impl Expect {
     #[must_use]
     pub fn prot_none(&self, class: Class) -> &str {
         match class {
-            Class::Proc => &self.prot_none_proc,
+            Class::Proc | Class::Hybrid => &self.prot_none_proc,
             Class::Vmread => &self.prot_none_vmread,
             Class::Ptrace => &self.prot_none_ptrace,
         }
@@ -119,7 +121,7 @@ impl Expect {
     #[must_use]
     pub fn hole(&self, class: Class) -> &str {
         match class {
-            Class::Proc => &self.hole_proc,
+            Class::Proc | Class::Hybrid => &self.hole_proc,
             Class::Vmread => &self.hole_vmread,
             Class::Ptrace => &self.hole_ptrace,
         }

@@ -282,6 +282,7 @@ impl<'r> Booter<'r> {
             complete,
         };
         let mut compared = expect::compare(&judged.findings, &expected);
+        compared.rollup(judged.rollup_lacks.as_deref(), &expected);
         if complete {
             let skips = judged
                 .skips

@@ -60,7 +60,7 @@ fn line(host: &Host) -> Line {
 }
 
 /// Why a host brought nothing, if it says so.
-fn failed(path: &Path) -> Option<String> {
+pub(crate) fn failed(path: &Path) -> Option<String> {
     let reason = match fs::read(path) {
         Ok(reason) => reason,
         // `path` is below a file: there is no such entry.
@@ -91,7 +91,9 @@ fn findings(path: &Path) -> Result<Findings, Outcome> {
         Failure::Open { error, .. } => unreadable(error),
         failure => Outcome::Failed(failure.to_string()),
     };
-    let (_, mut input) = input::open(path.as_os_str(), Tolerance::Whole).map_err(unopened)?;
+    let input::Input {
+        bytes: mut input, ..
+    } = input::open(path.as_os_str(), Tolerance::Whole).map_err(unopened)?;
     let mut content = Vec::new();
     if let Err(error) = input.read_to_end(&mut content) {
         return Err(unreadable(error));

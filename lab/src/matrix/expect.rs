@@ -3,11 +3,15 @@
 
 #[path = "expect_kinds.rs"]
 mod kinds;
+#[path = "expect_quiet.rs"]
+mod quiet;
 
 use super::findings::Findings;
 use super::split::Split;
+use super::version::version;
 use crate::kernels::table::Kernel;
 use crate::readers::{READERS, Reader};
+use cowitness::proc::rollup;
 
 /// What a comparison came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,11 +74,28 @@ pub fn compare(found: &Findings, expected: &Expected<'_>) -> Compared {
             compared.check(complete, &what, found.says(kind, name), says);
         }
     }
-    kinds::compare(found, expected, &mut compared);
+    let uname_v = found.note("kernel_version").unwrap_or_default();
+    let version = version(expected.release, uname_v);
+    kinds::compare(found, expected, version, &mut compared);
+    quiet::compare(found, expected, version, &mut compared);
     compared
 }
 
 impl Compared {
+    /// Compares the known fields that smaps_rollup lacks, by selftest, with those that came
+    /// after this kernel.
+    pub fn rollup(&mut self, lacks: Option<&[String]>, expected: &Expected<'_>) {
+        let (major, minor, _) = version(expected.release, "");
+        let names = |names: Vec<&str>| match &*names {
+            [] => "none".to_owned(),
+            names => names.join(", "),
+        };
+        let lacks = lacks.map(|lacks| names(lacks.iter().map(String::as_str).collect()));
+        let wanted = names(rollup::lacking((major, minor)).collect());
+        let what = "fields that smaps_rollup lacks";
+        self.check(expected.complete, what, lacks.as_deref(), &wanted);
+    }
+
     fn check(&mut self, complete: bool, what: &str, found: Option<&str>, expected: &str) {
         match found {
             Some(found) if found == expected => self.agreed += 1,
@@ -103,24 +124,42 @@ impl Compared {
 }
 
 #[cfg(test)]
+mod samples {
+    use crate::kernels::table::{Kernel, Table};
+    use crate::matrix::findings::Answer;
+
+    /// What readers got: kind, reader, answer.
+    pub(super) fn answers(of: &[(&str, &str, &str)]) -> Vec<Answer> {
+        let answer = |&(kind, method, says): &(&str, &str, &str)| Answer {
+            kind: kind.to_owned(),
+            method: method.to_owned(),
+            says: says.to_owned(),
+        };
+        of.iter().map(answer).collect()
+    }
+
+    /// A line of the table.
+    pub(super) fn kernel(name: &str) -> Kernel {
+        let mut kernels = Table::built_in().kernels.into_iter();
+        kernels.find(|kernel| kernel.name == name).unwrap()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::table::Table;
     use crate::matrix::findings::Answer;
     use crate::readers::Class;
 
     /// Questions of the table: the machine, and of each reader its splits and answers.
-    const QUESTIONS: usize = 3 + 4 * 4 + 3;
+    const QUESTIONS: usize = 3 + 5 * 4 + 3;
 
     fn compared(found: &Findings, complete: bool) -> Compared {
-        let table = Table::built_in();
-        let mut kernels = table.kernels.iter();
-        let kernel = kernels.find(|kernel| kernel.name == "6.12-x86_64").unwrap();
         let release = "6.12.1";
         compare(
             found,
             &Expected {
-                kernel,
+                kernel: &samples::kernel("6.12-x86_64"),
                 release,
                 complete,
             },
@@ -154,7 +193,7 @@ mod tests {
         {
             let (pages, prot_none, hole) = match class {
                 Class::Vmread => (2048, "EFAULT", "EFAULT"),
-                Class::Proc | Class::Ptrace => (0, "read", "EIO"),
+                Class::Proc | Class::Ptrace | Class::Hybrid => (0, "read", "EIO"),
             };
             found.splits.extend(in_bench.then(|| split(name, pages)));
             found.probe_splits.push(split(name, pages));
@@ -186,9 +225,38 @@ mod tests {
                 "bytes in a page: 16384, expected 4096",
                 "prot-none by proc: zeros, expected read",
                 "split by proc-seek: 0.14, expected 0",
-                "split by vmread-batch: not measured",
+                "split by hybrid: not measured",
             ]
         );
+    }
+
+    #[test]
+    fn fields_of_smaps_rollup_are_those_of_the_version() {
+        let kernel = samples::kernel("5.10-x86_64");
+        let of = |release: &str, complete: bool, lacks: Option<&[&str]>| {
+            let expected = Expected {
+                kernel: &kernel,
+                release,
+                complete,
+            };
+            let lacks: Option<Vec<String>> =
+                lacks.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+            let mut compared = Compared::default();
+            compared.rollup(lacks.as_deref(), &expected);
+            (compared.agreed, compared.differences.join("; "))
+        };
+        let agreed = (1, String::new());
+        assert_eq!(of("5.10.0-32", true, Some(&["Pss_Dirty", "KSM"])), agreed);
+        assert_eq!(of("6.1.0-53", false, Some(&["KSM"])), agreed);
+        assert_eq!(of("6.12.117", true, Some(&[])), agreed);
+        let what = "fields that smaps_rollup lacks";
+        let more = of("6.12.117", true, Some(&["KSM"]));
+        assert_eq!(more, (0, format!("{what}: KSM, expected none")));
+        let fewer = of("5.10.0-32", false, Some(&["KSM"]));
+        assert_eq!(fewer, (0, format!("{what}: KSM, expected Pss_Dirty, KSM")));
+        let unsaid = of("6.12.117", true, None);
+        assert_eq!(unsaid, (0, format!("{what}: not measured")));
+        assert_eq!(of("6.12.117", false, None), (0, String::new()));
     }
 
     #[test]

@@ -1,13 +1,15 @@
-//! What is certain about the further kinds of `probe`: by kernel where it depends on that.
+//! What is certain about the further kinds of `probe` by the readers that take any memory: by
+//! kernel where it depends on that.
 //!
 //! Sources: mm/gup.c (what is refused: VM_IO, VM_PFNMAP, memfd_secret; unsharing since 5.19),
 //! mm/madvise.c (guard regions, 6.13), fs/userfaultfd.c (a fault that may not be retried is
 //! not waited for), fs/read_write.c (positions from 2^63 on), mm/mmap.c and mm/gup.c (stacks
-//! that grow: no more in a pin since 6.5, 8d7071af8907, which Debian's 6.1 has, too, since
-//! stable's 6.1.37).
+//! that grow: see [`GROWS_NOT`]).
 
 use super::{Compared, Expected};
+use crate::kernels::table::Expect;
 use crate::matrix::findings::Findings;
+use crate::matrix::version::Version;
 use crate::readers::{Class, READERS, Reader};
 
 /// What a kind's first page gives.
@@ -30,11 +32,12 @@ enum Says {
     Protected,
     /// By /proc/PID/mem, process_vm_readv, ptrace.
     Each([&'static str; 3]),
-    /// The same, and process_vm_readv otherwise from this kernel on.
-    Since((u32, u32), [&'static str; 3], &'static str),
+    /// Zeros, of a stack that the read has grown; nothing from process_vm_readv on kernels where
+    /// a pin grows no stack.
+    Grown,
 }
 
-use Says::{All, Each, Protected, Refused, Since};
+use Says::{All, Each, Grown, Protected, Refused};
 
 const fn kind(kind: &'static str, says: Says) -> Certain {
     Certain {
@@ -91,27 +94,36 @@ static CERTAIN: [Certain; 32] = [
     )),
     shared("heap"),
     shared("stack"),
-    kind(
-        "below-stack",
-        Since((6, 1), ["zeros", "zeros", "zeros"], "EFAULT"),
-    ),
+    kind("below-stack", Grown),
     some(shared("last-page")),
     some(kind("vvar-vclock", Refused)),
     some(kind("kernel-address", Each(["EINVAL", "EFAULT", "EIO"]))),
 ];
 
 /// Guard regions came with this kernel: before it the kind is skipped, from it on there.
-const GUARDS_SINCE: (u32, u32) = (6, 13);
+const GUARDS_SINCE: Version = (6, 13, 0);
+
+/// From the first on, and before the second, a pin grows no stack (8d7071af8907): mainline, and
+/// the stable series of its time.
+const GROWS_NOT: [(Version, Version); 3] = [
+    ((6, 1, 37), (6, 2, 0)),
+    ((6, 3, 11), (6, 4, 0)),
+    ((6, 4, 1), (u32::MAX, 0, 0)),
+];
 
 /// Compares what was found of these kinds, if they were asked for.
-pub(super) fn compare(found: &Findings, expected: &Expected<'_>, compared: &mut Compared) {
+pub(super) fn compare(
+    found: &Findings,
+    expected: &Expected<'_>,
+    version: Version,
+    compared: &mut Compared,
+) {
     let asked = CERTAIN
         .iter()
         .any(|certain| found.says(certain.kind, READERS[0].name).is_some());
     if !asked {
         return;
     }
-    let version = version(expected.release);
     for certain in &CERTAIN {
         for reader in &READERS {
             one(found, expected, certain, reader, version, compared);
@@ -124,14 +136,17 @@ fn one(
     expected: &Expected<'_>,
     certain: &Certain,
     reader: &Reader,
-    version: (u32, u32),
+    version: Version,
     compared: &mut Compared,
 ) {
     let expect = &expected.kernel.expect;
+    splits(found, expect, certain, reader, compared);
     let class = match reader.class {
         Class::Proc => 0,
         Class::Vmread => 1,
         Class::Ptrace => 2,
+        // Among those that change nothing.
+        Class::Hybrid => return,
     };
     let wanted = match &certain.says {
         All(says) => says,
@@ -140,8 +155,8 @@ fn one(
         // lseek takes any position.
         Each(_) if certain.kind == "kernel-address" && reader.name == "proc-seek" => "EIO",
         Each(says) => says[class],
-        Since(since, _, then) if class == 1 && version >= *since => then,
-        Since(_, says, _) => says[class],
+        Grown if class == 1 && grows_not(version) => "EFAULT",
+        Grown => "zeros",
     };
     let says = found.says(certain.kind, reader.name);
     let skipped = says.is_some_and(|says| says.starts_with("skipped: ") && says != wanted);
@@ -153,6 +168,15 @@ fn one(
     if !skipped || must {
         compared.check(expected.complete && must, &what, says, wanted);
     }
+}
+
+fn splits(
+    found: &Findings,
+    expect: &Expect,
+    certain: &Certain,
+    reader: &Reader,
+    compared: &mut Compared,
+) {
     let percent = if certain.shared {
         expect.split(reader.class)
     } else {
@@ -162,35 +186,26 @@ fn one(
     let row = rows.find(|row| row.kind == certain.kind && row.method == reader.name);
     if let Some(row) = row {
         let split = row.split.map(|split| split.to_string());
-        let what = format!("pages split of {what}");
+        let what = format!("pages split of {} by {}", certain.kind, reader.name);
         let wanted = (row.tracked * percent / 100).to_string();
         compared.check(false, &what, split.as_deref(), &wanted);
     }
 }
 
-/// Major and minor number of a release; (0, 0) if it has none.
-fn version(release: &str) -> (u32, u32) {
-    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
-    let mut next = || numbers.next().and_then(|number| number.parse().ok());
-    next().zip(next()).unwrap_or_default()
+fn grows_not(version: Version) -> bool {
+    let mut series = GROWS_NOT.iter();
+    series.any(|(first, end)| (first..end).contains(&&version))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::table::Table;
-    use crate::matrix::findings::{Answer, KindSplit};
+    use crate::matrix::expect::samples;
+    use crate::matrix::findings::KindSplit;
 
     fn compared(answers: &[(&str, &str, &str)], splits: &[(&str, &str, u64)]) -> Compared {
         let found = Findings {
-            answers: answers
-                .iter()
-                .map(|(kind, method, says)| Answer {
-                    kind: (*kind).to_owned(),
-                    method: (*method).to_owned(),
-                    says: (*says).to_owned(),
-                })
-                .collect(),
+            answers: samples::answers(answers),
             kinds_split: splits
                 .iter()
                 .map(|(kind, method, split)| KindSplit {
@@ -202,16 +217,13 @@ mod tests {
                 .collect(),
             ..Findings::default()
         };
-        let table = Table::built_in();
-        let mut kernels = table.kernels.iter();
-        let kernel = kernels.find(|kernel| kernel.name == "6.12-x86_64").unwrap();
         let expected = Expected {
-            kernel,
+            kernel: &samples::kernel("6.12-x86_64"),
             release: "6.12.1",
             complete: false,
         };
         let mut compared = Compared::default();
-        compare(&found, &expected, &mut compared);
+        compare(&found, &expected, (6, 12, 1), &mut compared);
         compared
     }
 
@@ -252,8 +264,19 @@ mod tests {
     }
 
     #[test]
-    fn a_release_has_a_version() {
-        assert_eq!(version("6.12.117+deb13-cloud-amd64"), (6, 12));
-        assert_eq!(version("?"), (0, 0));
+    fn a_pin_grows_stacks_until_it_was_mended_in_each_series() {
+        for (version, wanted) in [
+            ((5, 10, 257), false),
+            ((6, 1, 36), false),
+            ((6, 1, 37), true),
+            ((6, 2, 16), false),
+            ((6, 3, 11), true),
+            ((6, 4, 0), false),
+            ((6, 4, 1), true),
+            ((6, 5, 0), true),
+            ((7, 3, 0), true),
+        ] {
+            assert_eq!(grows_not(version), wanted, "{version:?}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! where nothing may be read. No time is looked at: most of these machines are emulated.
 
 use super::grid::Grid;
+use super::harm::harm;
 use super::split::{Pages, Split, Weight, count};
 use crate::stream::{self, Note, Row, Stream, StreamError, StreamReader, Tolerance};
 use crate::text::sentence;
@@ -48,6 +49,8 @@ pub struct Findings {
     pub answers: Vec<Answer>,
     /// Pages split by reading one page of a kind, of each row that says so.
     pub kinds_split: Vec<KindSplit>,
+    /// What a reader has changed that changes nothing, in words.
+    pub harms: Vec<String>,
 }
 
 /// What reading one page of a kind split.
@@ -245,6 +248,7 @@ impl Findings {
         if row.method == "none" {
             return;
         }
+        self.harms.extend(harm(row));
         if row.kind == SHARED && row.op == "whole" {
             let pages = Pages {
                 method: row.method,
@@ -277,6 +281,12 @@ impl Findings {
                 says,
             }),
         }
+    }
+
+    /// The value of a note, of the first stream that has it.
+    #[must_use]
+    pub fn note(&self, key: &str) -> Option<&str> {
+        self.streams.iter().find_map(|seen| seen.note(key))
     }
 
     /// What `method` split, in `bench`, or else in `probe`.

@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 /// The method of the row that reads nothing, which every question of `probe` has.
 const CONTROL: &str = "none";
 
-/// What `probe` asks in any case, unless it was told which kinds to look at: each kind of
-/// memory that every machine has, each way.
+/// What `probe` asks of each kind of memory that every machine has, each way: always, unless it
+/// was told which kinds to look at, and these are not among them.
 const ASKED: [&str; 8] = [
     "anon-fork-shared page",
     "anon-fork-shared whole",
@@ -78,14 +78,10 @@ impl Grid {
             ));
         }
         let options = Options(notes);
-        let every_kind = options
-            .value("option_kind")
-            .is_none_or(|kinds| kinds == "all");
-        if options.value("command") == Some("probe") && every_kind {
-            let mut asked = ASKED.iter();
-            if let Some(question) = asked.find(|asked| !self.questions.contains(**asked)) {
-                return Some(format!("probe without its question '{question}'"));
-            }
+        if options.value("command") == Some("probe")
+            && let Some(question) = self.unasked(options.value("option_kind"))
+        {
+            return Some(format!("probe without its question '{question}'"));
         }
         let counts = [
             (
@@ -102,6 +98,20 @@ impl Grid {
             let wanted = wanted.unwrap_or_default();
             format!("{found} {what}, its options speak of {wanted}")
         })
+    }
+
+    /// What `probe` should have asked and has not, of these kinds or all.
+    fn unasked(&self, kinds: Option<&str>) -> Option<String> {
+        let kinds = kinds.filter(|kinds| *kinds != "all");
+        let named = || kinds.into_iter().flat_map(|kinds| kinds.split(','));
+        let of = |question: &str| question.split(' ').next().unwrap_or_default().to_owned();
+        let asked = |kind: &str| kinds.is_none() || named().any(|named| named == kind);
+        let mut basic = ASKED.iter().filter(|question| asked(&of(question)));
+        let missing = basic.find(|question| !self.questions.contains(**question));
+        // Of another kind it is not known here which ways there are.
+        let nothing = |kind: &&str| !self.questions.iter().any(|question| of(question) == **kind);
+        let missing = missing.map(|question| (*question).to_owned());
+        missing.or_else(|| named().find(nothing).map(str::to_owned))
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Judged {
     pub findings: Findings,
     /// The checks that selftest has skipped, with its reasons.
     pub skips: Vec<String>,
+    /// The known fields that its smaps_rollup lacks; `None`: selftest does not say.
+    pub rollup_lacks: Option<Vec<String>>,
 }
 
 /// Judges a guest.
@@ -83,6 +85,7 @@ pub fn judge(case: &Case<'_>) -> Judged {
             .filter_map(|read| read.text.as_deref())
             .collect(),
         findings,
+        rollup_lacks: read.iter().find_map(|read| read.rollup_lacks.clone()),
         skips: read.into_iter().flat_map(|read| read.skips).collect(),
     }
 }

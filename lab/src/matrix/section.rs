@@ -24,6 +24,8 @@ pub(super) struct Read {
     pub(super) nothing: Option<String>,
     /// The checks that selftest has skipped.
     pub(super) skips: Vec<String>,
+    /// The known fields that smaps_rollup lacks, if selftest says it.
+    pub(super) rollup_lacks: Option<Vec<String>>,
 }
 
 impl Read {
@@ -55,6 +57,7 @@ pub(super) fn read(name: &str, section: &Section) -> Read {
     Read {
         text: Some(format!("$ {}\n{plain}", section.command)),
         nothing: (!passed).then(|| "selftest: no check has passed".to_owned()),
+        rollup_lacks: found.rollup_lacks(),
         skips: found.skips,
         ..Read::default()
     }

@@ -26,7 +26,7 @@ pub struct Split {
 }
 
 impl Split {
-    /// Per cent with two decimals where it is not whole. Never rounded to 0 or to 100; the
+    /// Per cent with two decimals where it is not whole, rounded down, and never to 0; the
     /// count of cases that do not count comes with it.
     #[must_use]
     pub fn percent(&self) -> String {
@@ -41,10 +41,8 @@ impl Split {
         let percent = match (self.split, hundredths) {
             (0, _) => "0".to_owned(),
             (split, _) if split == self.tracked => "100".to_owned(),
-            (_, hundredths) => {
-                let shown = hundredths.max(1);
-                format!("{}.{:02}", shown / 100, shown % 100)
-            }
+            (_, 0) => "< 0.01".to_owned(),
+            (_, shown) => format!("{}.{:02}", shown / 100, shown % 100),
         };
         percent + &lost
     }
@@ -162,7 +160,8 @@ mod tests {
     fn nothing_is_rounded_to_none_or_all() {
         for (pages, percent) in [
             (0, "0"),
-            (1, "0.01"),
+            (1, "< 0.01"),
+            (100, "0.01"),
             (499_999, "49.99"),
             (999_999, "99.99"),
             (1_000_000, "100"),

@@ -176,16 +176,21 @@ impl Line {
         fields.extend(later_splits().map(|reader| self.split(reader)));
         let later = |kind| later_answers().map(move |reader| self.says(kind, reader));
         fields.extend(KINDS.iter().flat_map(|(kind, _)| later(kind)));
+        fields.extend(last().map(|reader| self.split(reader)));
+        let last = |kind| last().map(move |reader| self.says(kind, reader));
+        fields.extend(KINDS.iter().flat_map(|(kind, _)| last(kind)));
         fields
     }
 }
 
 // Columns are only ever added at the end: those of the first edition come first.
 
+fn is_first(reader: &Reader) -> bool {
+    matches!(reader.class, Class::Proc | Class::Vmread)
+}
+
 fn first_splits() -> impl Iterator<Item = &'static Reader> {
-    READERS
-        .iter()
-        .filter(|reader| reader.class != Class::Ptrace)
+    READERS.iter().filter(|reader| is_first(reader))
 }
 
 fn later_splits() -> impl Iterator<Item = &'static Reader> {
@@ -195,13 +200,21 @@ fn later_splits() -> impl Iterator<Item = &'static Reader> {
 }
 
 fn first_answers() -> impl Iterator<Item = &'static Reader> {
-    readers::of_classes().filter(|reader| reader.class != Class::Ptrace)
+    readers::of_classes().filter(|reader| is_first(reader))
 }
 
 fn later_answers() -> impl Iterator<Item = &'static Reader> {
     READERS
         .iter()
+        .filter(|reader| reader.class != Class::Hybrid)
         .filter(|reader| first_answers().all(|first| first != *reader))
+}
+
+/// All that is shown of these was added last.
+fn last() -> impl Iterator<Item = &'static Reader> {
+    READERS
+        .iter()
+        .filter(|reader| reader.class == Class::Hybrid)
 }
 
 /// The columns of `matrix.csv`.
@@ -224,6 +237,10 @@ fn columns() -> Vec<String> {
     columns.extend(later_splits().map(split));
     for (kind, _) in KINDS {
         columns.extend(later_answers().map(|reader| says(kind, reader)));
+    }
+    columns.extend(last().map(split));
+    for (kind, _) in KINDS {
+        columns.extend(last().map(|reader| says(kind, reader)));
     }
     columns
 }
@@ -293,13 +310,15 @@ mod tests {
         let mut line = Line::new("6.1-x86_64", Run::Emulated, "x86_64");
         line.outcome = Outcome::Panic("no, \"init\"".to_owned());
         let written = String::from_utf8(csv(&[line.clone()])).unwrap();
-        let row = "matrix,6.1-x86_64,,x86_64,,emulated,,,,,,,,,,panic,\"no, \"\"init\"\"\",,,,,,,,";
+        let row =
+            "matrix,6.1-x86_64,,x86_64,,emulated,,,,,,,,,,panic,\"no, \"\"init\"\"\",,,,,,,,,,,";
         assert_eq!(written.lines().nth(1), Some(row));
         let header = "record,machine,kernel,arch,page_bytes,run,proc_split_percent,\
             proc_seek_split_percent,vmread_split_percent,vmread_batch_split_percent,\
             prot_none_proc,prot_none_vmread,hole_proc,hole_vmread,as_expected,outcome,detail,\
             verdict_ms,ptrace_split_percent,prot_none_proc_seek,prot_none_vmread_batch,\
-            prot_none_ptrace,hole_proc_seek,hole_vmread_batch,hole_ptrace";
+            prot_none_ptrace,hole_proc_seek,hole_vmread_batch,hole_ptrace,\
+            hybrid_split_percent,prot_none_hybrid,hole_hybrid";
         assert_eq!(written.lines().next(), Some(header));
         let text = text(&[line]);
         assert!(text.contains("| panic"), "{text}");

@@ -261,6 +261,10 @@ mod tests {
         for (record, pids, notes, want) in cases {
             assert_eq!(command(&source(record, pids, notes)).unwrap(), want);
         }
+    }
+
+    #[test]
+    fn what_the_notes_do_not_hold_is_not_made_up() {
         let file = [
             ("command", "memmap"),
             ("option_mode", "mmap-file"),
@@ -274,6 +278,7 @@ mod tests {
             ("arm_a", "/a [cut]"),
             ("arm_b", "/b"),
         ];
+        let audit = [("command", "audit"), ("option_stop", "on")];
         for (record, notes) in [("audit", &audit[..]), ("memmap", file), ("startup", &cut)] {
             assert!(command(&source(record, &[], notes)).is_err(), "{record}");
         }

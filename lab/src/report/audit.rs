@@ -10,14 +10,17 @@ use crate::text::shown;
 /// The most bars.
 const BARS_MAX: usize = 60;
 
+/// The most sentences.
+const SAID_MAX: usize = 4;
+
 /// The section of one run.
 pub struct Audit {
     /// First passes: what each split.
     pub bars: Vec<Bar>,
     pub rows: Vec<Row>,
     pub remarks: Vec<String>,
-    /// The same in a sentence.
-    pub said: String,
+    /// The same in a sentence for each first pass, the first ones.
+    pub said: Vec<String>,
 }
 
 /// One reader on one process.
@@ -68,11 +71,7 @@ impl Audit {
         }
         remarks.retain(|remark| !remark.is_empty());
         Some(Self {
-            said: first()
-                .filter_map(said)
-                .take(3)
-                .collect::<Vec<_>>()
-                .join(" "),
+            said: first().filter_map(said).take(SAID_MAX).collect(),
             bars,
             rows,
             remarks,
@@ -115,7 +114,7 @@ impl Row {
             rate: pass
                 .rate
                 .filter(|_| timed)
-                .map_or_else(String::new, figures::rate),
+                .map_or_else(String::new, figures::exact),
             bytes: pass.bytes.iter().map(bytes).collect(),
             counts: counts.chain(pass.gained_kib.iter().map(gained)).collect(),
             errno: pass.errno.clone(),

@@ -1,7 +1,7 @@
 //! What reading changed: pages split by each reader, and what the target then pays.
 
 use crate::figures;
-use crate::groups::{Arm, Group, methods, percent, split};
+use crate::groups::{Arm, Group, is_unshared, methods, percent, split};
 use crate::matrix::split::Split;
 use crate::runs::Run;
 use cowitness::emit::summary::{Outcome, Sample};
@@ -63,6 +63,8 @@ impl Changes {
         if methods.is_empty() {
             return None;
         }
+        // Every row of bench has it.
+        let page_bytes = run.machine.page_bytes.unwrap_or(0);
         let row = |group: &Group<'_>| Row {
             layout: group.layout.clone(),
             block_bytes: group.block_bytes,
@@ -77,8 +79,8 @@ impl Changes {
             rows: groups.iter().map(row).collect(),
             total: methods.iter().map(total).collect(),
             remarks: remarks(&run.samples),
-            writes: writes(groups),
-            paid: paid(&methods, groups),
+            writes: writes(groups, page_bytes),
+            paid: paid(&methods, groups, page_bytes),
             methods,
         })
     }
@@ -91,6 +93,7 @@ fn cell(arm: Option<Arm<'_>>, method: &str) -> Cell {
 impl Cell {
     fn of(split: &Split) -> Self {
         let class = match (split.tracked, split.split) {
+            _ if is_unshared(split) => "none",
             (0, _) => "unknown",
             (_, 0) => "none",
             (tracked, pages) if tracked == pages => "all",
@@ -98,7 +101,6 @@ impl Cell {
         };
         let percent = match (split.ok, split.not_ok) {
             (0, 0) => "not measured".to_owned(),
-            _ if split.tracked == 0 => split.percent(),
             _ => percent(split),
         };
         Self {
@@ -153,10 +155,10 @@ fn warm_faults(cases: &[Option<u64>]) -> Option<String> {
 }
 
 /// The median first write of all settings, by reader; empty if none was measured.
-fn paid(methods: &[String], groups: &[Group<'_>]) -> String {
+fn paid(methods: &[String], groups: &[Group<'_>], page_bytes: u64) -> String {
     let median = |method: &String| {
         let arms = groups.iter().filter_map(|group| group.arm(method));
-        let mut times: Vec<u64> = arms.flat_map(Arm::first_writes).collect();
+        let mut times: Vec<u64> = arms.flat_map(|arm| arm.first_writes(page_bytes)).collect();
         let median = Summary::new(&mut times)?.median;
         Some(format!("{median} ns a page after {method}"))
     };
@@ -170,11 +172,11 @@ fn paid(methods: &[String], groups: &[Group<'_>]) -> String {
     )
 }
 
-fn writes(groups: &[Group<'_>]) -> Vec<Write> {
+fn writes(groups: &[Group<'_>], page_bytes: u64) -> Vec<Write> {
     let mut found = Vec::new();
     for group in groups {
         for arm in group.readers() {
-            let summary = Summary::new(&mut arm.first_writes());
+            let summary = Summary::new(&mut arm.first_writes(page_bytes));
             found.extend(summary.map(|summary| (group, arm.method(), summary)));
         }
     }

@@ -4,7 +4,7 @@
 use super::again;
 use crate::runs::notes::value;
 use crate::runs::{Run, Source};
-use crate::stream::Note;
+use crate::stream::{Note, Told, told};
 
 /// The section of one run.
 pub struct Environment {
@@ -47,6 +47,8 @@ struct Check {
     key: &'static str,
     /// Whether a value is as recommended; one that is unknown never is.
     fine: fn(&str) -> bool,
+    /// Whether it is as recommended that the machine has no such thing.
+    absent: bool,
     why: &'static str,
 }
 
@@ -57,16 +59,19 @@ const CHECKS: [Check; 14] = [
     Check {
         key: "governor",
         fine: |value| value == "performance",
+        absent: false,
         why: "set the CPU's governor to performance; where the guest has no cpufreq, the host decides",
     },
     Check {
         key: "turbo",
         fine: |value| matches!(value, "off" | "0"),
+        absent: false,
         why: "with turbo the clock depends on heat and on the neighbours: turn it off, or say that it is on",
     },
     Check {
         key: "aslr",
         fine: |value| value == "0",
+        absent: false,
         why: "addresses differ from start to start, as in production; setarch -R keeps them still",
     },
     Check {
@@ -77,56 +82,67 @@ const CHECKS: [Check; 14] = [
                 "off" | "notsupported" | "notimplemented" | "forceoff"
             )
         },
+        absent: false,
         why: "a sibling thread takes part of the core: keep it idle or turn SMT off",
     },
     Check {
         key: "thp_enabled",
         fine: |value| value != "always",
+        absent: true,
         why: "always gives huge pages to everybody; madvise gives them to those who ask",
     },
     Check {
         key: "ksm_run",
         fine: |value| value != "1",
+        absent: true,
         why: "KSM joins pages while they are counted",
     },
     Check {
         key: "numa_balancing",
         fine: |value| value != "1",
+        absent: true,
         why: "pages may be moved, and unmapped for sampling, during a pass",
     },
     Check {
         key: "swap_kib",
-        fine: |value| value == "0" || value.parse::<u64>().is_err(),
+        fine: |value| value == "0",
+        absent: true,
         why: "pages may be swapped out between filling and reading",
     },
     Check {
         key: "loadavg",
         fine: |value| !value.split(' ').next().is_some_and(is_busy),
+        absent: true,
         why: "other load widens every interval",
     },
     Check {
         key: "clock",
         fine: |value| value == "vdso",
+        absent: false,
         why: "each reading of the clock is a system call",
     },
     Check {
         key: "pinned_cpu",
         fine: |value| value != "none",
+        absent: true,
         why: "without a CPU of its own a pass may move in the middle",
     },
     Check {
         key: "euid",
         fine: |value| value == "0",
+        absent: false,
         why: "frame numbers need CAP_SYS_ADMIN; sharing was decided by pagemap's bit 56",
     },
     Check {
         key: "hypervisor",
-        fine: |value| matches!(value, "none" | "absent"),
+        fine: |value| value == "none",
+        absent: true,
         why: "a virtual machine: the host's scheduling and memory are part of each figure",
     },
     Check {
         key: "config_page_mapcount",
         fine: |value| value != "n",
+        absent: true,
         why: "PSS is an estimate on this kernel",
     },
 ];
@@ -162,12 +178,17 @@ impl Environment {
 
 fn checked(notes: &[Note]) -> impl Iterator<Item = Remark> {
     CHECKS.iter().filter_map(|check| {
+        let (fine, why) = match told(notes, check.key) {
+            Told::NotNoted => return None,
+            Told::Absent => (check.absent, check.why),
+            Told::Unknown => (false, UNKNOWN),
+            Told::Value(value) => ((check.fine)(value), check.why),
+        };
         let value = value(notes, check.key)?;
-        let unknown = value.starts_with("unknown");
-        (unknown || !(check.fine)(value)).then(|| Remark {
+        (!fine).then(|| Remark {
             key: check.key,
             value: crate::text::printable(value.as_bytes()),
-            why: if unknown { UNKNOWN } else { check.why },
+            why,
         })
     })
 }
@@ -214,10 +235,24 @@ mod tests {
             ("loadavg", "0.10 2.00 9.00"),
             ("clock", "vdso"),
             ("smt", "unknown:EACCES"),
+            ("thp_enabled", "unreadable:EACCES"),
+            ("ksm_run", "unreadable:EACCES"),
+            ("numa_balancing", "absent"),
+            ("swap_kib", "empty"),
+            ("hypervisor", "absent"),
+            ("turbo", "absent"),
         ]);
         let found: Vec<(&str, bool)> = checked(&notes)
             .map(|remark| (remark.key, remark.why == UNKNOWN))
             .collect();
-        assert_eq!(found, [("governor", false), ("smt", true)]);
+        let want = [
+            ("governor", false),
+            ("turbo", false),
+            ("smt", true),
+            ("thp_enabled", true),
+            ("ksm_run", true),
+            ("swap_kib", true),
+        ];
+        assert_eq!(found, want);
     }
 }

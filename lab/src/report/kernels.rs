@@ -3,7 +3,7 @@
 
 use super::many::{ROWS_MAX, cut, grouped};
 use crate::figures;
-use crate::groups::{groups, methods as readers, percent, split};
+use crate::groups::{groups, is_unshared, methods as readers, percent, split};
 use crate::runs::probes::{Cell, Gave};
 use crate::runs::{Real, Run};
 use crate::text::shown;
@@ -118,6 +118,7 @@ fn row(
         let split = split(method, run.samples.iter());
         match (split.ok + split.not_ok, split.tracked, split.split) {
             (0, ..) => (String::new(), "unknown"),
+            _ if is_unshared(&split) => (percent(&split), "none"),
             (_, 0, _) => (split.percent(), "unknown"),
             (_, _, 0) => (percent(&split), "none"),
             (_, tracked, pages) if tracked == pages => (percent(&split), "all"),

@@ -2,7 +2,7 @@
 //! by its name alone.
 
 /// Kinds of `probe`, with a few words.
-pub const KINDS: [(&str, &str); 41] = [
+pub const KINDS: [(&str, &str); 42] = [
     (
         "anon-fork-shared",
         "private anonymous memory, written, then shared by fork",
@@ -67,6 +67,10 @@ pub const KINDS: [(&str, &str); 41] = [
     ("swapped", "swapped out"),
     ("ksm", "merged by KSM"),
     ("uffd-missing", "userfaultfd memory that nobody serves"),
+    (
+        "fuse-silent",
+        "a file whose FUSE server never answers a read",
+    ),
     ("heap", "the heap"),
     ("stack", "the stack"),
     ("below-stack", "just below the stack, where it may grow"),

@@ -10,8 +10,8 @@ pub struct Memmap {
     /// A row for each allocation that was asked for.
     pub rows: Vec<Row>,
     pub remarks: Vec<String>,
-    /// The same in a sentence.
-    pub said: String,
+    /// The same in a sentence; none: no fault is known.
+    pub said: Vec<String>,
 }
 
 /// The same allocation, touched once or several times.
@@ -139,7 +139,7 @@ fn range(values: impl Iterator<Item = Option<i64>>) -> String {
     }
 }
 
-fn said(rows: &[Row]) -> String {
+fn said(rows: &[Row]) -> Vec<String> {
     let clause = |row: &Row| {
         let mode = crate::text::shown(row.mode.as_bytes());
         let faults = &row.counts[1];
@@ -152,9 +152,9 @@ fn said(rows: &[Row]) -> String {
     };
     let clauses: Vec<String> = rows.iter().filter_map(clause).take(3).collect();
     if clauses.is_empty() {
-        return String::new();
+        return Vec::new();
     }
-    format!("Touching {}.", clauses.join("; "))
+    vec![format!("Touching {}.", clauses.join("; "))]
 }
 
 #[cfg(test)]

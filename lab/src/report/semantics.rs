@@ -1,7 +1,7 @@
 //! What each kind of memory gives to each reader, and what the read changed.
 
 use super::kinds::KINDS;
-use crate::runs::probes::{Answer, CHANGES, Cell as Question, Gave, Probes};
+use crate::runs::probes::{Answer, CHANGES, Cell as Question, Gave, Probes, Weight};
 
 /// What the operations are.
 const OPS: [(&str, &str); 3] = [
@@ -190,21 +190,24 @@ fn marks_of(answer: &Answer, untold: &[&str]) -> Vec<Mark> {
         count,
         meaning: meaning.to_owned(),
     };
-    let meaning = |mark: &str| {
-        let change = CHANGES.iter().find(|change| change.mark == mark);
-        change.map_or("", |change| change.meaning)
+    // Almost every read leaves accessed marks.
+    let shown = |mark: &str| {
+        let mut changes = CHANGES.iter();
+        changes.find(|change| change.mark == mark && change.weight != Weight::Nothing)
     };
+    let meaning = |mark: &str| shown(mark).map_or("", |change| change.meaning);
     let changes = answer.changes.iter();
     let mut marks: Vec<Mark> = changes
-        .filter_map(|&(name, count)| Some(mark(name, count?, meaning(name))))
+        .filter_map(|&(name, count)| Some(mark(name, count?, shown(name)?.meaning)))
         .collect();
-    if answer.content == "zero" {
+    if answer.content == "zero" && !answer.is_unread() {
         marks.push(mark(ZERO.0, 1, ZERO.1));
     }
     let unknown: Vec<&str> = answer
         .unknown()
         .filter(|mark| !untold.contains(mark))
         .map(meaning)
+        .filter(|meaning| !meaning.is_empty())
         .collect();
     if !unknown.is_empty() {
         let unknown = format!("unknown: {}", unknown.join("; "));

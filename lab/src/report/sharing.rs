@@ -11,6 +11,15 @@ use cowitness::stats::Summary;
 /// Below it a fit should not be used.
 const R2_LEAST: f64 = 0.9;
 
+/// Fewer numbers of processes make no curve of which something can be said.
+const SIZES_LEAST: usize = 3;
+
+/// Memory of less than so many KiB is none.
+const KIB_HALF: f64 = 0.5;
+
+/// What an arm is called of which the appliance found that it proves nothing.
+const INVALID: &str = "invalid";
+
 /// Places of a curve, between one process and the most.
 const CURVE: u32 = 60;
 
@@ -22,8 +31,8 @@ pub struct Sharing {
     /// A row an arm.
     pub fits: Vec<Row>,
     pub remarks: Vec<String>,
-    /// The same in a sentence; empty: nothing can be said.
-    pub said: String,
+    /// The same in a sentence; none: nothing can be said.
+    pub said: Vec<String>,
 }
 
 /// One arm with so many processes.
@@ -302,11 +311,34 @@ fn remarks(subjects: &[Subject], arms: &[Arm]) -> Vec<String> {
     remarks
 }
 
+/// Why nothing is said of a curve; `None`: it fits.
+fn doubt(arm: &Arm, curve: &Line) -> Option<&'static str> {
+    let is_invalid = arm.given.as_ref().is_some_and(|fit| fit.verdict == INVALID);
+    let few = arm.given.is_none() && arm.sizes.len() < SIZES_LEAST;
+    let is_flat = curve.b.abs() < KIB_HALF;
+    match curve.r2 {
+        _ if is_invalid => Some("the run is invalid"),
+        _ if few => Some("any curve goes through two points"),
+        None if !is_flat => Some("nothing tells how well a curve fits"),
+        Some(r2) if r2 < R2_LEAST => Some("no curve fits"),
+        _ if curve.a <= -KIB_HALF || curve.b <= -KIB_HALF => {
+            Some("the curve that fits has negative memory")
+        }
+        _ => None,
+    }
+}
+
 /// `of a program's memory, ... has ... for itself`.
-fn said(arms: &[Arm]) -> String {
+fn said(arms: &[Arm]) -> Vec<String> {
     let clause = |arm: &Arm| {
         let curve = arm.curve()?;
         let name = shown(arm.name.as_bytes());
+        if let Some(why) = doubt(arm, &curve) {
+            let r2 = curve
+                .r2
+                .map_or_else(String::new, |r2| format!(" (R² {})", number(r2)));
+            return Some(format!("what {name} takes is not known: {why}{r2}"));
+        }
         let verdict = arm.given.as_ref().map(|fit| shown(fit.verdict.as_bytes()));
         let verdict = verdict.map_or_else(String::new, |verdict| format!(" ({verdict})"));
         Some(format!(
@@ -316,7 +348,7 @@ fn said(arms: &[Arm]) -> String {
     };
     let clauses: Vec<String> = arms.iter().take(4).filter_map(clause).collect();
     if clauses.is_empty() {
-        return String::new();
+        return Vec::new();
     }
-    format!("Of the arms of sharing, {}.", clauses.join("; "))
+    vec![format!("Of the arms of sharing, {}.", clauses.join("; "))]
 }

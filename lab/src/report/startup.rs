@@ -17,6 +17,9 @@ const NULL: &str = "null";
 /// The other program once more, so that both run equally often; compared with nothing.
 const TWIN: &str = "null-b";
 
+/// What is said in place of a verdict.
+const RESULTLESS: &str = "No result follows: the run was refused or cut. Nothing shows that each arm was one program in all rounds, so no difference is resolved and no line is drawn.";
+
 /// A difference has to be larger than so many of the null arm's.
 const NULLS: i128 = 3;
 
@@ -125,10 +128,18 @@ impl Startup {
         if !differences.is_empty() && !groups.iter().any(|(key, _)| key.0 == NULL) {
             remarks.push("There is no null arm: nothing tells what the machine itself varies by, and no difference is resolved.".to_owned());
         }
+        let mut slope = Slope::of(&groups);
+        if !stream.has_result {
+            remarks.push(RESULTLESS.to_owned());
+            differences.iter_mut().for_each(Difference::forget);
+            slope = None;
+        }
         remarks.retain(|remark| !remark.is_empty());
-        let slope = Slope::of(&groups);
         Self {
-            said: said(&differences, slope.as_ref()),
+            said: match stream.has_result {
+                true => said(&differences, slope.as_ref()),
+                false => "In startup, no result follows: the run was refused or cut.".to_owned(),
+            },
             name,
             programs: stream.programs.iter().take(ROWS_MAX).cloned().collect(),
             arms,
@@ -249,6 +260,13 @@ impl Found {
 }
 
 impl Difference {
+    /// Takes the verdict back.
+    fn forget(&mut self) {
+        if self.verdict != "null" {
+            (self.verdict, self.class) = ("no result", "unknown");
+        }
+    }
+
     fn of(key: &Key, arm: String, what: &'static str, found: Found, null: Option<Found>) -> Self {
         let (verdict, class) = match (key.0 == NULL, found.is_resolved(null)) {
             (true, _) => ("null", "unknown"),

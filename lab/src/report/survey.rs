@@ -12,6 +12,9 @@ const VMAS_MAX: usize = 200;
 /// The most processes that are shown.
 const PROCESSES_MAX: usize = 100;
 
+/// The most sentences.
+const SAID_MAX: usize = 3;
+
 /// The readers, in the order of the columns.
 const READERS: [&str; 3] = ["proc", "vmread", "hybrid"];
 
@@ -19,8 +22,8 @@ const READERS: [&str; 3] = ["proc", "vmread", "hybrid"];
 pub struct Survey {
     pub processes: Vec<Shown>,
     pub remarks: Vec<String>,
-    /// The same in a sentence.
-    pub said: String,
+    /// The same in a sentence for each process, the first ones.
+    pub said: Vec<String>,
 }
 
 /// One process.
@@ -59,7 +62,7 @@ impl Survey {
     /// Of a run; `None` if no process was looked at.
     pub fn of(run: &Run) -> Option<Self> {
         let surveys = &run.others.surveys;
-        let mut processes: Vec<Shown> = surveys.iter().take(PROCESSES_MAX).map(Shown::of).collect();
+        let processes: Vec<Shown> = surveys.iter().take(PROCESSES_MAX).map(Shown::of).collect();
         let mut remarks = Vec::new();
         if surveys.len() > processes.len() {
             remarks.push(format!(
@@ -67,14 +70,8 @@ impl Survey {
                 surveys.len()
             ));
         }
-        processes.shrink_to_fit();
         (!processes.is_empty()).then(|| Self {
-            said: surveys
-                .iter()
-                .take(2)
-                .map(said)
-                .collect::<Vec<_>>()
-                .join(" "),
+            said: surveys.iter().take(SAID_MAX).map(said).collect(),
             processes,
             remarks,
         })

@@ -294,7 +294,7 @@ fn line(group: &Group<'_>, arm: Arm<'_>, phase: Phase, found: &Summary) -> Line 
         phase: phase.name(),
         method: arm.method().to_owned(),
         n: found.n,
-        rates: rates.map(figures::rate),
+        rates: rates.map(figures::exact),
         outliers: found.outliers,
     }
 }

@@ -2,7 +2,9 @@
 
 use super::kernels::is_real;
 use crate::figures;
-use crate::groups::{Arm, Comparison, Group, compare, groups, methods, percent, split};
+use crate::groups::{
+    Arm, Comparison, Group, compare, groups, is_unshared, methods, percent, split,
+};
 use crate::matrix::split::Split;
 use crate::runs::{Real, Run};
 use crate::text::shown;
@@ -10,8 +12,10 @@ use cowitness::emit::summary::{Outcome, Phase, Sample};
 
 /// The first section.
 pub struct Verdict {
-    /// Sentences.
+    /// One or two sentences, of the record that says most about reading memory.
     pub sentences: Vec<String>,
+    /// What is to be known before times are looked at.
+    pub doubts: Vec<String>,
     /// Figures, large.
     pub figures: Vec<Figure>,
 }
@@ -22,13 +26,17 @@ pub struct Figure {
     pub about: String,
 }
 
+/// The most sentences.
+const SENTENCES_MAX: usize = 2;
+
 /// The two readers that a headline is about, if both were measured.
 const HEADLINE: [&str; 2] = ["proc", "vmread"];
 
 /// Of all runs; the figures are of the first that may be real, else shares alone of the first.
-/// `others` is what is to be said of other records.
-pub fn of(runs: &[Run], others: Vec<String>) -> Verdict {
-    let mut sentences = splits(runs);
+/// `others` is what another record says, if neither `bench` nor `probe` says anything; `doubts`
+/// go with whatever is said.
+pub fn of(runs: &[Run], others: Vec<String>, doubts: Vec<String>) -> Verdict {
+    let mut sentences: Vec<String> = splits(runs).into_iter().collect();
     let mut figures = Vec::new();
     let first = runs
         .iter()
@@ -53,15 +61,22 @@ pub fn of(runs: &[Run], others: Vec<String>) -> Verdict {
     if sentences.is_empty() {
         sentences.extend(answers(runs));
     }
-    sentences.extend(others);
+    if sentences.is_empty() {
+        sentences.extend(others);
+    }
     if sentences.is_empty() {
         sentences.extend(measured(runs));
     }
-    Verdict { sentences, figures }
+    sentences.truncate(SENTENCES_MAX);
+    Verdict {
+        sentences,
+        doubts,
+        figures,
+    }
 }
 
 /// Where nothing else is to be said: which records there are.
-fn measured(runs: &[Run]) -> Vec<String> {
+fn measured(runs: &[Run]) -> Option<String> {
     let records = |run: &Run| {
         let mut records: Vec<String> = Vec::new();
         for source in &run.sources {
@@ -73,7 +88,7 @@ fn measured(runs: &[Run]) -> Vec<String> {
     };
     let said: Vec<(&Run, String)> = runs.iter().map(|run| (run, records(run))).collect();
     by_words(&said, |places, records| {
-        format!("Measured on {places}: {records}; nothing of it makes a headline.")
+        format!("measured on {places}: {records}, of which nothing makes a headline")
     })
 }
 
@@ -96,14 +111,15 @@ fn place(run: &Run, several: bool) -> String {
 }
 
 /// What readers split.
-fn splits(runs: &[Run]) -> Vec<String> {
+fn splits(runs: &[Run]) -> Option<String> {
     let cases: Vec<&Run> = runs.iter().filter(|run| !run.samples.is_empty()).collect();
     let said: Vec<(&Run, String)> = cases.iter().map(|run| (*run, split_words(run))).collect();
-    by_words(&said, |places, words| format!("On {places}, {words}."))
+    by_words(&said, |places, words| format!("on {places}, {words}"))
 }
 
-/// A sentence for each set of machines of which the same is said.
-fn by_words(said: &[(&Run, String)], sentence: impl Fn(String, &str) -> String) -> Vec<String> {
+/// A sentence with a clause for each set of machines of which the same is said; `None`: nothing
+/// is.
+fn by_words(said: &[(&Run, String)], clause: impl Fn(String, &str) -> String) -> Option<String> {
     let mut words: Vec<&str> = Vec::new();
     for (_, found) in said {
         if !words.contains(&&**found) {
@@ -117,9 +133,13 @@ fn by_words(said: &[(&Run, String)], sentence: impl Fn(String, &str) -> String) 
                 .filter(move |(_, found)| (found == words) == same);
             runs.map(|(run, _)| *run).collect::<Vec<_>>()
         };
-        sentence(places(&of(true), &of(false)), words)
+        clause(places(&of(true), &of(false)), words)
     };
-    words.iter().map(one).collect()
+    let clauses: Vec<String> = words.iter().map(one).collect();
+    let text = clauses.join("; ");
+    let mut letters = text.chars();
+    let first = letters.next()?.to_ascii_uppercase();
+    Some(format!("{first}{}.", letters.as_str()))
 }
 
 /// The machines; many of them from the oldest kernel to the newest, if none of the `others`
@@ -194,6 +214,8 @@ fn share_words(split: &Split, failed: u64) -> String {
         false => format!(" ({})", lost.join(", ")),
     };
     let words = match (split.tracked, split.split) {
+        // As with `--exclusive`: the child had written every page itself.
+        _ if is_unshared(split) => "could split nothing: no page was shared".to_owned(),
         (0, _) => "changed nobody knows what: no case shows it".to_owned(),
         (_, 0) => "left every shared page shared".to_owned(),
         (tracked, pages) if tracked == pages => {
@@ -305,13 +327,13 @@ fn figure(group: &Group<'_>, phase: Phase, found: &Comparison<'_>) -> Option<Fig
 }
 
 /// Without any case: what the probes say of PROT_NONE.
-fn answers(runs: &[Run]) -> Vec<String> {
+fn answers(runs: &[Run]) -> Option<String> {
     let said: Vec<(&Run, String)> = runs
         .iter()
         .filter_map(|run| Some((run, answer_words(run)?)))
         .collect();
     by_words(&said, |places, words| {
-        format!("On {places}, a page that is PROT_NONE gives: {words}.")
+        format!("on {places}, a page that is PROT_NONE gives: {words}")
     })
 }
 

@@ -2,7 +2,7 @@
 //! together, and which make two.
 
 use super::Machine;
-use crate::stream::{Note, Problem, Row, StreamError};
+use crate::stream::{Note, Problem, Row, StreamError, Told, told};
 use crate::text::shown;
 
 /// Notes that may differ between streams of one setting: they tell of the moment, or of
@@ -79,10 +79,11 @@ pub fn agree(notes: &[Note], row: &Row<'_>, machine: &Machine) -> Result<(), Str
         ("arch", Some(&*machine.arch)),
         ("page_bytes", page_bytes.as_deref()),
     ];
-    let is_known = |value: &&str| *value != "absent" && !value.starts_with("unknown");
     for (column, found) in said {
-        let noted = value(notes, column).filter(is_known).zip(found);
-        if let Some((noted, found)) = noted.filter(|(noted, found)| noted != found) {
+        let Told::Value(noted) = told(notes, column) else {
+            continue;
+        };
+        if let Some(found) = found.filter(|found| *found != noted) {
             return Err(row.error(Problem::Noted {
                 column,
                 found: shown(found.as_bytes()),
@@ -93,14 +94,14 @@ pub fn agree(notes: &[Note], row: &Row<'_>, machine: &Machine) -> Result<(), Str
     Ok(())
 }
 
-/// Whether two streams, perhaps of different records, come from the same machine in the same
-/// state: what was asked of it may differ.
+/// What tells two streams, perhaps of different records, apart as of different machines or states
+/// of one: what was asked of it may differ. The first such note.
 #[must_use]
-pub fn same_environment(first: &[Note], second: &[Note]) -> bool {
+pub fn environment_difference<'n>(first: &'n [Note], second: &'n [Note]) -> Option<Difference<'n>> {
     // The size of pages is the machine's, by its rows or by this note. Under emulation even
     // the clock source changes from one command to the next.
     let beside = ["command", "clock", "clocksource", "page_bytes"];
     let words = ["option_", "target_", "binfmt_", ARM];
     let asked = |key: &str| beside.contains(&key) || words.iter().any(|word| key.starts_with(word));
-    differences(first, second).all(|found| asked(found.key))
+    differences(first, second).find(|found| !asked(found.key))
 }

@@ -9,6 +9,9 @@ pub const CONTROL: &str = "none";
 /// What a row says of bytes that are not those of the memory that was read.
 const WRONG: &str = "wrong";
 
+/// Why such a row is no measurement; what came stands in it all the same.
+pub const WRONG_BYTES: &str = "wrong-bytes";
+
 /// All questions, in the order of their first rows.
 #[derive(Clone, Debug, Default)]
 pub struct Probes {
@@ -56,13 +59,17 @@ pub enum Gave {
 
 /// Reasons of rows without a read that are the reader's own answer: it gives nothing there, as
 /// it would on any machine. All others say that the question could not be asked here.
-const ANSWERS: [&str; 5] = [
+const ANSWERS: [&str; 6] = [
+    reason::FALSE_ZEROS,
     reason::BLOCKED,
     reason::LEFT_UNREAD,
     reason::NOT_PRESENT,
     reason::NO_FILE,
     reason::NOT_THE_FILES,
 ];
+
+/// What a read says of a target that has ended: nothing was asked of its memory.
+const GONE: &str = "ESRCH";
 
 /// A side effect that a row can tell of.
 #[derive(Clone, Copy, Debug)]
@@ -71,81 +78,127 @@ pub struct Change {
     pub mark: &'static str,
     /// What it means.
     pub meaning: &'static str,
+    /// How two answers are compared in it.
+    pub weight: Weight,
     get: fn(&ProbeRow<'_>) -> Option<i64>,
 }
 
-/// Side effects, the gravest first. Accessed marks (`target_referenced_kib`) are left out:
-/// every read sets them.
-pub const CHANGES: [Change; 14] = [
+/// What of a side effect makes another answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// How many.
+    Amount,
+    /// Whether there are any, more or fewer: how many come at once depends on how large the
+    /// folios happen to be, and on what the kernel maps around a fault (mm/memory.c,
+    /// `do_fault_around`; mm/filemap.c, `filemap_map_pages`).
+    Presence,
+    /// Nothing: the kernel ages accessed marks on its own, so that two unchanged runs differ.
+    Nothing,
+}
+
+/// Side effects, the gravest first.
+pub const CHANGES: [Change; 17] = [
     Change {
         mark: "S",
         meaning: "pages split: they were shared, and each is now a copy of its own",
+        weight: Weight::Amount,
         get: |row| signed(row.split_pages),
     },
     Change {
         mark: "F",
         meaning: "absent pages faulted into the target",
+        weight: Weight::Presence,
         get: |row| signed(row.faulted_in_pages),
     },
     Change {
         mark: "W",
         meaning: "pages swapped in",
+        weight: Weight::Amount,
         get: |row| signed(row.swapped_in_pages),
     },
     Change {
         mark: "V",
         meaning: "mappings of the target changed",
+        weight: Weight::Amount,
         get: |row| row.vma_change,
     },
     Change {
         mark: "P",
         meaning: "pages for which the other process now maps another frame",
+        weight: Weight::Amount,
         get: |row| signed(row.partner_changed_pages),
     },
     Change {
         mark: "D",
         meaning: "pages became soft-dirty",
+        weight: Weight::Presence,
         get: |row| signed(row.soft_dirty_pages),
     },
     Change {
         mark: "R",
         meaning: "KiB by which the target's resident set grew",
+        weight: Weight::Presence,
         get: |row| row.target_rss_kib,
     },
     Change {
         mark: "H",
         meaning: "KiB of huge pages that the target gained, or lost: a split one is lost",
+        weight: Weight::Presence,
         get: |row| row.target_anon_huge_kib,
     },
     Change {
         mark: "U",
         meaning: "KiB by which what the target has alone grew",
+        weight: Weight::Presence,
         get: |row| row.target_private_kib,
+    },
+    Change {
+        mark: "B",
+        meaning: "KiB by which the target's proportional share (Pss) grew",
+        weight: Weight::Presence,
+        get: |row| row.target_pss_kib,
+    },
+    Change {
+        mark: "E",
+        meaning: "KiB by which the target's dirty pages that others share grew",
+        weight: Weight::Presence,
+        get: |row| row.target_shared_dirty_kib,
     },
     Change {
         mark: "O",
         meaning: "KiB by which what the other process has alone grew",
+        weight: Weight::Presence,
         get: |row| row.partner_private_kib,
     },
     Change {
         mark: "M",
         meaning: "major faults charged to the target",
+        weight: Weight::Presence,
         get: |row| row.target_majflt,
     },
     Change {
         mark: "m",
         meaning: "minor faults charged to the target",
+        weight: Weight::Presence,
         get: |row| row.target_minflt,
     },
     Change {
         mark: "Q",
         meaning: "major faults charged to the reader",
+        weight: Weight::Presence,
         get: |row| signed(row.reader_majflt),
     },
     Change {
         mark: "q",
         meaning: "minor faults charged to the reader",
+        weight: Weight::Presence,
         get: |row| signed(row.reader_minflt),
+    },
+    Change {
+        mark: "A",
+        meaning: "KiB by which what is marked as accessed grew",
+        weight: Weight::Nothing,
+        get: |row| row.target_referenced_kib,
     },
 ];
 
@@ -225,7 +278,10 @@ impl Answer {
     fn of(row: &ProbeRow<'_>) -> Self {
         let gave = Gave::of(row);
         // A reader that left it unread has changed nothing, and is not watched.
-        let read = matches!(row.status, Status::Ok | Status::Short(_));
+        let read = matches!(
+            row.status,
+            Status::Ok | Status::Short(_) | Status::Skipped(WRONG_BYTES)
+        );
         let changes = CHANGES
             .iter()
             .filter(|_| read)
@@ -250,16 +306,22 @@ impl Answer {
         marks.filter_map(|(mark, count)| count.is_none().then_some(*mark))
     }
 
-    /// The same, as far as both are known.
+    /// How much of one side effect; `None`: unknown.
+    fn count(&self, mark: &str) -> Option<i64> {
+        let found = self.changes.iter().find(|(one, _)| *one == mark);
+        found.map_or(Some(0), |(_, count)| *count)
+    }
+
+    /// The same, as far as both are known and what is compared of them goes.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
-        let count = |answer: &Self, mark| {
-            let found = answer.changes.iter().find(|(one, _)| *one == mark);
-            found.map_or(Some(0), |(_, count)| *count)
-        };
         let same = |change: &Change| {
-            let both = count(self, change.mark).zip(count(other, change.mark));
-            both.is_none_or(|(one, two)| one == two)
+            let both = self.count(change.mark).zip(other.count(change.mark));
+            both.is_none_or(|(one, two)| match change.weight {
+                Weight::Amount => one == two,
+                Weight::Presence => one.signum() == two.signum(),
+                Weight::Nothing => true,
+            })
         };
         self.gave == other.gave && self.content == other.content && CHANGES.iter().all(same)
     }
@@ -302,8 +364,14 @@ impl Gave {
         let errno = row.errno.to_owned();
         match (row.status, row.returned_bytes) {
             (Status::Skipped(why), _) if ANSWERS.contains(&why) => Self::Nothing(why.to_owned()),
-            (Status::Skipped(reason), _) => Self::Unanswered(format!("skipped: {reason}")),
-            (Status::Errno(name), _) => Self::Unanswered(format!("failed: {name}")),
+            (Status::Skipped(why), _) if why != WRONG_BYTES => {
+                Self::Unanswered(format!("skipped: {why}"))
+            }
+            // What the read itself said of memory that can be read is its answer; what failed
+            // around it is none.
+            (Status::Errno(name), _) if name != row.errno || name == GONE => {
+                Self::Unanswered(format!("failed: {name}"))
+            }
             (_, None | Some(0)) => Self::Nothing(errno),
             (_, Some(bytes)) if bytes < row.requested_bytes => Self::Part(bytes, errno),
             (_, Some(bytes)) => Self::All(bytes),

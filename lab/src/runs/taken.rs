@@ -1,10 +1,11 @@
 //! One stream, read to its checked end.
 
+use super::effects::Settings;
 use super::others::{Identity, Others};
 use super::probes::Probes;
 use super::{Machine, notes, sample};
 use crate::matrix::split::is_not_applicable;
-use crate::stream::{Note, Row, Stream, StreamError};
+use crate::stream::{ENV, Note, Row, Stream, StreamError, Told, told};
 use cowitness::emit::bench_row::BenchRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
@@ -17,6 +18,7 @@ pub(super) struct Taken {
     /// Whether its rows are of files.
     pub(super) is_files: bool,
     pub(super) samples: Vec<Sample>,
+    pub(super) effects: Settings,
     pub(super) probes: Probes,
     pub(super) others: Others,
     pub(super) record: String,
@@ -34,6 +36,7 @@ impl Taken {
             machine: None,
             is_files: false,
             samples: Vec::new(),
+            effects: Settings::default(),
             probes: Probes::default(),
             others: Others::default(),
             record: String::new(),
@@ -44,6 +47,10 @@ impl Taken {
             let found = taken.row(&row, number)?;
             taken.of(&row, &found, notes)?;
             taken.rows += 1;
+        }
+        if taken.rows == 0 && notes::value(notes, "command") == Some(ENV) {
+            taken.record = ENV.to_owned();
+            taken.machine = Some(noted(notes));
         }
         for starts in &mut taken.others.startup {
             let arms = notes.iter().filter_map(|note| {
@@ -62,7 +69,9 @@ impl Taken {
                 if is_not_applicable(bench.status) {
                     self.not_applicable += 1;
                 } else {
-                    self.samples.push(sample(row, &bench, number)?);
+                    let sample = sample(row, &bench, number)?;
+                    self.effects.add(&bench, &sample);
+                    self.samples.push(sample);
                 }
                 (bench.label, bench.kernel, bench.arch, bench.page_bytes)
             }
@@ -105,5 +114,22 @@ impl Taken {
         }
         self.machine = Some(machine);
         Ok(())
+    }
+}
+
+/// The machine that notes alone are of.
+fn noted(notes: &[Note]) -> Machine {
+    let said = |key| match told(notes, key) {
+        Told::Value(value) => value.to_owned(),
+        _ => String::new(),
+    };
+    Machine {
+        // What rows have as nothing is `none` in notes.
+        label: Some(said("label"))
+            .filter(|label| label != "none")
+            .unwrap_or_default(),
+        kernel: said("kernel"),
+        arch: said("arch"),
+        page_bytes: said("page_bytes").parse().ok(),
     }
 }

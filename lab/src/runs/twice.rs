@@ -4,6 +4,7 @@
 use super::Source;
 use super::notes::value;
 use crate::failure::Failure;
+use crate::stream::ENV;
 use cowitness::emit::memmap_row::MemmapRow;
 use cowitness::emit::probe_row::ProbeRow;
 use cowitness::emit::record::Record;
@@ -12,7 +13,8 @@ use cowitness::emit::survey_row::SurveyRow;
 
 /// Records without times or process numbers that differ: two machines, and two moments, may
 /// well have the same rows, and nothing of them is counted.
-const REPEATABLE: [&str; 4] = [
+const REPEATABLE: [&str; 5] = [
+    ENV,
     ProbeRow::NAME,
     SurveyRow::NAME,
     MemmapRow::NAME,

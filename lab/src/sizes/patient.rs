@@ -80,7 +80,7 @@ impl Read for Patient<'_> {
 /// Reads all of `file`; whoever is not listened to any more stops.
 fn send(file: &OsString, blocks: &SyncSender<Block>) {
     let mut input = match input::open(file, Tolerance::Whole) {
-        Ok((_, input)) => input,
+        Ok(input) => input.bytes,
         Err(failure) => {
             let _ = blocks.send(Err(failure));
             return;

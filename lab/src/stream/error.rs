@@ -2,8 +2,9 @@
 
 use super::lines::LINE_MAX;
 use super::{MAGIC, VERSION, known_records};
+use crate::input::Damage;
 use std::fmt;
-use std::io::{self, ErrorKind};
+use std::io;
 use thiserror::Error;
 
 /// Why an input is refused, and the place where that was seen.
@@ -24,10 +25,7 @@ impl StreamError {
     pub fn is_untrusted(&self) -> bool {
         match &*self.problem {
             // Compressed bytes that are damaged or end too early are the input's fault.
-            Problem::Read(error) => matches!(
-                error.kind(),
-                ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput
-            ),
+            Problem::Read(error) => Damage::of(error).is_some(),
             _ => true,
         }
     }
@@ -232,11 +230,10 @@ impl Problem {
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {
-            // A packed file that ends too early: so does the stream in it.
-            Self::Read(error) if error.kind() == ErrorKind::UnexpectedEof => {
-                "measure or copy it again; --partial takes the whole rows that are there"
-            }
-            Self::Read(_) => "check the file and its permissions",
+            Self::Read(error) => match Damage::of(error) {
+                Some(damage) => damage.remedy(),
+                None => "check the file and its permissions",
+            },
             Self::NoStream => {
                 "give the appliance's standard output, or a console log that holds it"
             }
@@ -265,6 +262,12 @@ impl Problem {
             self,
             Self::Width { .. } | Self::NotUtf8(_) | Self::OpenQuote(_) | Self::LongLine
         )
+    }
+
+    /// Whether the bytes before it may be wrong already, with nothing to prove them.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Read(error) if Damage::of(error).is_some())
     }
 
     /// Whether rows are missing at the end and nothing else is wrong.

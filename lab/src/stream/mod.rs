@@ -17,6 +17,9 @@
 //! Carriage returns are dropped before anything is looked at, so a file with CRLF and a
 //! serial console read the same.
 //!
+//! `cowitness env` writes the first line and notes, and nothing more: such a stream is whole
+//! where the input or the next stream follows its last note.
+//!
 //! The checksum does not cover the lines before the header. Damage there is found when it
 //! touches the first line, `#rows=`, or what makes a line a note; the text of a note is
 //! taken as it stands.
@@ -25,11 +28,13 @@ mod error;
 mod fields;
 mod frame;
 mod lines;
+mod note;
 mod reader;
 mod row;
 mod sound;
 
 pub use error::{Place, Problem, StreamError};
+pub use note::{Note, Real, Told, told};
 pub use reader::{Stream, StreamReader, Tolerance};
 pub use row::Row;
 
@@ -50,26 +55,14 @@ const BEGIN: &str = "#cowitness ";
 /// The version of the schema this program reads.
 const VERSION: &str = "1";
 
-/// A line `#key=value` before the header: a piece of the environment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// What it is about; printable ASCII.
-    pub key: String,
-    /// What it says; may be empty.
-    pub value: String,
-}
-
-/// Whether notes speak of a software emulator: the lab's own word, handed to each guest on
-/// its command line, or CPUID's signature of QEMU without hardware acceleration.
+/// Whether notes speak of a software emulator.
 #[must_use]
 pub fn is_emulated(notes: &[Note]) -> bool {
-    let says = |note: &Note| match &*note.key {
-        "emulated" => note.value != "absent" && !note.value.starts_with("unknown"),
-        "hypervisor" => note.value == "TCGTCGTCGTCG",
-        _ => false,
-    };
-    notes.iter().any(says)
+    Real::of(notes) == Real::No
 }
+
+/// The command whose streams are notes alone: neither header nor rows, and no end.
+pub const ENV: &str = "env";
 
 /// A record this program knows.
 struct Kind {

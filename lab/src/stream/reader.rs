@@ -4,7 +4,7 @@ use super::error::{Place, Problem, StreamError};
 use super::fields::Splitter;
 use super::frame::{END, Frame, HEADER};
 use super::lines::{Ending, Lines};
-use super::{BEGIN, Note, Row, VERSION};
+use super::{BEGIN, ENV, Note, Row, VERSION};
 use crate::text::shown;
 use std::io::BufRead;
 use std::mem;
@@ -89,7 +89,7 @@ impl<R: BufRead> StreamReader<R> {
 
     /// Looks for the first line of a stream.
     fn find(&mut self) -> Result<bool, StreamError> {
-        while self.phase == Phase::Between && self.advance()? {
+        while self.phase == Phase::Between && self.advance_between()? {
             let line = self.lines.text();
             if let Some(version) = version(line) {
                 let unknown = (version != VERSION.as_bytes()).then(|| shown(version));
@@ -124,9 +124,21 @@ impl<R: BufRead> StreamReader<R> {
         match header.map_err(|problem| self.error(problem)) {
             Ok(false) => {}
             Ok(true) => self.phase = Phase::Rows,
+            Err(error) if error.problem.is_cut() && self.is_notes_alone() => {
+                self.phase = Phase::Between;
+            }
             Err(error) => self.tolerate(error)?,
         }
         Ok(())
+    }
+
+    /// Whether the stream is of a command that writes notes alone, and its last line is whole.
+    fn is_notes_alone(&self) -> bool {
+        let Frame {
+            notes, announced, ..
+        } = &self.frame;
+        let is_env = |note: &Note| note.key == "command" && note.value == ENV;
+        announced.is_none() && notes.iter().any(is_env) && self.lines.ending() == Ending::Feed
     }
 
     /// Takes one line of rows; whether it was a row.
@@ -183,7 +195,7 @@ impl<R: BufRead> StreamReader<R> {
             if self.end_follows()? {
                 return Err(error);
             }
-        } else if !error.problem.is_cut() {
+        } else if !error.problem.is_cut() && !error.problem.is_damage() {
             return Err(error);
         }
         self.phase = Phase::Between;
@@ -205,6 +217,16 @@ impl<R: BufRead> StreamReader<R> {
             if self.lines.text().starts_with(END) {
                 return Ok(true);
             }
+        }
+    }
+
+    /// Where packed data are damaged, an input may end that is taken as far as it goes.
+    fn advance_between(&mut self) -> Result<bool, StreamError> {
+        match self.advance() {
+            Err(error) if self.tolerance == Tolerance::Partial && error.problem.is_damage() => {
+                Ok(false)
+            }
+            there => there,
         }
     }
 
@@ -283,6 +305,13 @@ impl<R: BufRead> Stream<'_, R> {
     #[must_use]
     pub fn checksum(&self) -> u32 {
         self.reader.frame.checksum()
+    }
+
+    /// Whether its rows may be wrong: the input is damaged before the checksum that would
+    /// prove them. Known as [`cut`](Self::cut) is.
+    #[must_use]
+    pub fn is_unproved(&self) -> bool {
+        self.cut().is_some_and(|cut| cut.problem.is_damage())
     }
 
     /// Why the stream is not whole; `None` if it is. Known once

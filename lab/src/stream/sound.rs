@@ -16,6 +16,12 @@ use cowitness::stats::mib_s_centi;
 /// The method of the rows of `probe` that read nothing.
 const CONTROL: &str = "none";
 
+/// How sharing can have been decided.
+const EVIDENCE: [&str; 3] = ["pfn", "exclusive", "none"];
+
+/// What an arena of `bench` can be backed by.
+const PAGES: [&str; 2] = ["small", "thp"];
+
 /// A record whose columns bound each other.
 pub trait Sound {
     /// What of the row cannot be, in words; `None`: nothing.
@@ -38,7 +44,10 @@ impl Sound for BenchRow<'_> {
             (!fits).then(|| format!("{tracked} tracked pages in an arena of {arena} bytes"))
         });
         let more = too_many(tracked, split).or(sum).or(large);
-        more.or_else(|| self.pages_contradict())
+        foreign("evidence", self.evidence, &EVIDENCE)
+            .or_else(|| foreign("backing", self.pages, &PAGES))
+            .or(more)
+            .or_else(|| self.pages_contradict())
             .or_else(|| self.times_contradict())
     }
 }
@@ -47,6 +56,7 @@ impl Sound for BenchRow<'_> {
 trait Bench {
     fn pages_contradict(&self) -> Option<String>;
     fn times_contradict(&self) -> Option<String>;
+    fn passes_contradict(&self) -> Option<String>;
 }
 
 impl Bench for BenchRow<'_> {
@@ -72,7 +82,38 @@ impl Bench for BenchRow<'_> {
             .or_else(|| another_rate("warm", warm, self.warm_mib_s))
             .or_else(|| exceeds(least, "ns for the fastest pass", most, "for the slowest"))
             .or_else(|| exceeds(most, "ns for the slowest pass", self.warm_ns, "for all"))
+            .or_else(|| self.passes_contradict())
     }
+
+    /// All passes together take as many times the fastest, at least, and the slowest, at most.
+    fn passes_contradict(&self) -> Option<String> {
+        let all = self.warm_ns?;
+        let passes = self.warm_passes;
+        let times = |ns: Option<u64>| ns.map(|ns| ns.saturating_mul(passes));
+        if passes == 0 {
+            return Some(format!("{all} ns for no warm pass"));
+        }
+        exceeds(
+            times(self.warm_min_ns),
+            "ns if all were the fastest",
+            Some(all),
+            "ns for all passes",
+        )
+        .or_else(|| {
+            exceeds(
+                Some(all),
+                "ns for all passes",
+                times(self.warm_max_ns),
+                "ns if all were the slowest",
+            )
+        })
+    }
+}
+
+/// A word that the column never has.
+fn foreign(column: &str, found: &str, known: &[&str]) -> Option<String> {
+    let found_in = known.contains(&found);
+    (!found_in).then(|| format!("unknown {column} '{}'", shown(found.as_bytes())))
 }
 
 /// A rate that is not that of its bytes and ns.
@@ -100,7 +141,9 @@ impl Sound for ProbeRow<'_> {
             }
             _ => None,
         };
-        too_many(self.tracked_pages, self.split_pages).or(returned)
+        foreign("evidence", self.evidence, &EVIDENCE)
+            .or_else(|| too_many(self.tracked_pages, self.split_pages))
+            .or(returned)
     }
 }
 

@@ -1,11 +1,10 @@
 //! The summary on a terminal that is narrower than its table: columns are left out and said to
 //! be, sentences wrapped. Piped, it is never touched.
 
+use crate::text::wrapped;
+
 /// Columns of the table of distributions in the order they are left out.
 const LEFT_OUT: [&str; 7] = ["P95", "min", "max", "outliers", "P25", "P75", "N"];
-
-/// How much deeper a line goes on that was wrapped.
-const INDENT: usize = 4;
 
 /// `text` in lines of at most `width` characters, where that can be done.
 pub(super) fn fit(text: &str, width: usize) -> String {
@@ -75,32 +74,6 @@ impl Cut {
         let note = format!("  left out, as the terminal is narrow: {names}");
         wrapped(&note, width) + "\n"
     }
-}
-
-/// Wrapped between words; what has no space stays in one piece.
-fn wrapped(line: &str, width: usize) -> String {
-    if line.chars().count() <= width {
-        return line.to_owned();
-    }
-    let own = line.len() - line.trim_start().len();
-    let deeper = " ".repeat(own + INDENT);
-    let mut text = " ".repeat(own);
-    let mut used = own;
-    // Runs of spaces are the columns of those who are faster: they are kept within a line.
-    for (index, word) in line.trim_start().split(' ').enumerate() {
-        let needed = word.chars().count() + usize::from(index > 0);
-        if index > 0 && used + needed > width && !word.is_empty() {
-            text.truncate(text.trim_end().len());
-            text.push('\n');
-            text += &deeper;
-            used = deeper.len() + needed - 1;
-        } else {
-            text.push_str(if index > 0 { " " } else { "" });
-            used += needed;
-        }
-        text += word;
-    }
-    text
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::runs::{Machine, Source, notes, twice};
-use crate::stream::{self, StreamError};
+use crate::stream::{Real, StreamError};
 use crate::text::{printable, shown};
 use cowitness::emit::Sink;
 use cowitness::emit::summary::{self, Heading, SCRATCH_PER_SAMPLE, Sample, SummaryError};
@@ -41,6 +41,8 @@ pub(super) struct Pools {
     /// Rows announced by streams that were cut before their first: nothing tells which
     /// machine they were to be of.
     lost_rows: u64,
+    /// What is lost of packed files, a line each.
+    lost: Vec<String>,
 }
 
 impl Pools {
@@ -56,7 +58,7 @@ impl Pools {
     /// [`Failure::Mismatch`], [`Failure::Twice`].
     pub(super) fn add(&mut self, mut measured: Measured) -> Result<(), Failure> {
         let Some(machine) = measured.machine.take() else {
-            self.lost_rows += measured.announced.unwrap_or(0);
+            self.lose(measured.announced);
             return Ok(());
         };
         let Measured {
@@ -76,6 +78,16 @@ impl Pools {
         Ok(())
     }
 
+    /// A stream of which nothing is taken, and the rows it announced.
+    pub(super) fn lose(&mut self, announced: Option<u64>) {
+        self.lost_rows += announced.unwrap_or(0);
+    }
+
+    /// What is lost of packed files, a line each.
+    pub(super) fn lost(&mut self, lines: Vec<String>) {
+        self.lost.extend(lines);
+    }
+
     /// What each pool says; with more than one, each after a line that names it.
     ///
     /// # Errors
@@ -86,11 +98,19 @@ impl Pools {
         }
         let several = self.pools.len() > 1;
         let mut texts = Vec::new();
+        let mut lost: Vec<String> = self
+            .lost
+            .iter()
+            .map(|line| format!("partial: {line}\n"))
+            .collect();
         if self.lost_rows > 0 {
-            let lost = self.lost_rows;
-            texts.push(format!(
-                "{PARTIAL}partial: {lost} rows of streams without a row are missing\n"
+            let rows = self.lost_rows;
+            lost.push(format!(
+                "partial: {rows} rows of streams without a row are missing\n"
             ));
+        }
+        if !lost.is_empty() {
+            texts.push(PARTIAL.to_owned() + &lost.concat());
         }
         for pool in &mut self.pools {
             let name = if several { pool.name() } else { String::new() };
@@ -133,8 +153,13 @@ impl Pool {
         if self.streams.iter().any(|source| source.partial) {
             text.0.extend(PARTIAL.as_bytes());
         }
+        let real = self.streams.iter().map(|source| Real::of(&source.notes));
+        let real = real.max().unwrap_or(Real::Yes);
+        if let Some(doubt) = real.doubt() {
+            text.0.extend(format!("doubt: {doubt}\n").as_bytes());
+        }
         let heading = Heading {
-            emulated: stream::is_emulated(&self.streams[0].notes),
+            emulated: real == Real::No,
             kernel: &self.machine.kernel,
             arch: &self.machine.arch,
             page_bytes: self.machine.page_bytes.unwrap_or(0),

@@ -7,7 +7,8 @@ mod stop;
 mod words;
 
 use super::env::{self, Context, Kernel};
-use super::live::{self, Mappings, Splits};
+use super::forecast::{Splits, UNTRIED};
+use super::live::{self, Mappings};
 use super::progress::Progress;
 use crate::cli::Effective;
 use crate::cli::audit::Options;
@@ -32,11 +33,13 @@ use words::Finding;
 const GONE: &str = "target-is-gone";
 /// Status of a pass over a process that was set going meanwhile.
 const WENT_ON: &str = "target-went-on";
-/// Without frame numbers a copy shows only where pagemap had called the page shared.
+/// Without frame numbers a copy shows only where pagemap had called the page shared, and of a
+/// swapped-out page it never shows.
 const UNKNOWN_SPLITS: Error = Error::Invalid(
-    "faults were charged to a reader that nothing seen explains, and frames are hidden: what was \
-     split is unknown (split_pages is empty); ask with CAP_SYS_ADMIN, or with --stop",
+    "what was split is unknown (split_pages is empty): unexplained faults while frames are hidden \
+     (see them with CAP_SYS_ADMIN), or swapped-out pages brought in (hybrid leaves them)",
 );
+const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");
 /// Status of the other passes of a reader that the kernel refused.
 const REFUSED: &str = "not-permitted";
 
@@ -53,7 +56,8 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     // Opened first: it stays this process's, whatever becomes of the number.
     let counter = Counter::open(options.pid, page_bytes)
         .map_err(|errno| live::refused(options.pid, "pagemap", errno))?;
-    if Mappings::now(options.pid)?.vmas == 0 {
+    let mappings = Mappings::now(options.pid)?;
+    if mappings.vmas == 0 {
         return Err(live::refused(options.pid, "maps", Errno::SRCH));
     }
     let kernel = Kernel::read();
@@ -85,8 +89,13 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         },
         auditor: auditor.map_err(Error::kernel("map memory for the buffer"))?,
         splits: Splits::untried(clock, page_bytes),
-        progress: Progress::new(options.common.quiet, clock, 0),
-        read_mib: pass::Done::default(),
+        // All of it is looked at once more for each reader.
+        progress: Progress::new(
+            options.common.quiet,
+            clock,
+            (mappings.bytes >> 20) * options.methods.len() as u64 * (2 + options.warm),
+        ),
+        done: pass::Done::default(),
         findings: Vec::new(),
         ending: Ok(()),
     };
@@ -125,7 +134,7 @@ struct Run<'r> {
     auditor: Auditor,
     splits: Splits,
     progress: Progress,
-    read_mib: pass::Done,
+    done: pass::Done,
     findings: Vec<Finding, LIST_MAX>,
     /// The worst that was seen.
     ending: Result<(), Error>,
@@ -133,7 +142,6 @@ struct Run<'r> {
 
 impl Run<'_> {
     fn every_reader(&mut self, methods: &[Method], rows: &mut Rows<Output>) -> Result<(), Error> {
-        let total = methods.len() as u64 * self.passes;
         for (method, position) in methods.iter().copied().zip(1..) {
             let mut finding = Finding::of(method);
             let mut lost = None;
@@ -150,7 +158,7 @@ impl Run<'_> {
                     continue;
                 }
                 if repeat == 1 {
-                    predicted = self.predict(method, total)?;
+                    predicted = self.predict(method);
                 }
                 let passed = self.pass(method, repeat == 1)?;
                 rows.row(&row::make(&self.common, &place, predicted, &passed))?;
@@ -166,15 +174,15 @@ impl Run<'_> {
     /// What became of the pass; the reason why its reader need not try again.
     fn note(&mut self, passed: &Passed) -> Option<&'static str> {
         let (error, lost) = match passed.ended {
-            Ok(()) if passed.split().is_none() && passed.tally.readable > 0 => {
-                (UNKNOWN_SPLITS, None)
-            }
+            Ok(()) if passed.tally.bytes == 0 => (NOTHING_READ, None),
+            Ok(()) if passed.split().is_none() => (UNKNOWN_SPLITS, None),
             Ok(()) if passed.went_on => (
                 Error::Invalid(
                     "the process was set going (SIGCONT) while it was read: see the status column",
                 ),
                 None,
             ),
+            Ok(()) if self.splits.untried => (UNTRIED, None),
             Ok(()) => return None,
             Err(Ended::Gone) => (Error::Ended(self.pid), None),
             Err(Ended::Refused(Errno::NOSYS)) => (

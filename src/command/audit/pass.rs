@@ -1,7 +1,9 @@
 //! One pass over all readable mappings, what was expected of it, and what the process looked
 //! like before and after.
 
-use super::super::live::{KERNEL_HALF, Mappings, Vma, each_vma};
+use super::super::forecast::Forecast;
+use super::super::live::{self, KERNEL_HALF, Mappings, Vma, each_vma};
+use super::super::progress::Progress;
 use super::{Run, stop};
 use crate::error::Error;
 use crate::measure::audit::{Ended, Tally};
@@ -22,6 +24,8 @@ pub(super) struct Passed {
     pub(super) method: Method,
     pub(super) cold: bool,
     pub(super) pfn: bool,
+    /// Whether it brought swapped-out pages in, and splits what is shared: those perhaps.
+    pub(super) swap_hides: bool,
     pub(super) tally: Tally,
     /// How it ended.
     pub(super) ended: Result<(), Ended>,
@@ -45,15 +49,24 @@ impl Passed {
         Some((faults.minor + faults.major).saturating_sub(seen))
     }
 
-    /// Pages that were split. Without frame numbers a copy of a page that bit 56 called exclusive
-    /// cannot be seen; then faults that nothing else explains make the number unknown, unless they
-    /// are less than a hundredth of it.
+    /// Pages that were split. A copy cannot be seen of a page that was swapped out; nor, without
+    /// frame numbers, of one that bit 56 called exclusive: there faults that nothing else explains
+    /// make the number unknown, unless they are less than a hundredth of it.
     pub(super) fn split(&self) -> Option<u64> {
         let split = self.tally.fate.split;
         let unexplained = self.unexplained_faults();
-        let known = self.pfn || unexplained.is_some_and(|faults| faults * 100 <= split);
-        Some(split).filter(|_| known)
+        let all_seen = self.pfn || unexplained.is_some_and(|faults| faults * 100 <= split);
+        Some(split).filter(|_| all_seen && !self.swap_hides)
     }
+}
+
+/// What is expected of a reader.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    /// Pages split; `None` if that cannot be told.
+    pub(super) split: Option<u64>,
+    /// Pages faulted and swapped in.
+    pub(super) brought_in: u64,
 }
 
 /// How far the run has come, for the progress line.
@@ -63,7 +76,18 @@ pub(super) struct Done {
     shown_mib: u64,
 }
 
+impl Done {
+    fn add(&mut self, bytes: u64, progress: &Progress, next: &Text) {
+        self.bytes += bytes;
+        if self.bytes >> 20 >= self.shown_mib + STEP_MIB {
+            self.shown_mib = self.bytes >> 20;
+            progress.show(self.shown_mib, next);
+        }
+    }
+}
+
 /// The process at one moment.
+#[derive(Default)]
 struct Standing {
     usage: Option<Usage>,
     faults: Option<(u64, u64)>,
@@ -94,32 +118,30 @@ fn is_wanted(vma: &Vma) -> bool {
 }
 
 impl Run<'_> {
-    /// Pages that `method` will split, by the page table now; `None` if that cannot be told.
-    pub(super) fn predict(&mut self, method: Method, passes: u64) -> Result<Option<u64>, Error> {
-        let (mut shared, mut doubtful, mut bytes) = (0, 0, 0);
+    /// What `method` will do, by the page table now; `None` if that cannot be told.
+    pub(super) fn predict(&mut self, method: Method) -> Option<Expected> {
+        let mut forecast = Forecast::default();
         let large = large::possible();
-        let (auditor, page_kib) = (&mut self.auditor, self.common.page_bytes / 1024);
-        let looked = each_vma(self.pid, "smaps", &mut |vma| {
-            if is_wanted(vma) && vma.unsafe_to_read.is_none() {
-                let counted = auditor.count(vma.start, vma.end);
-                let mut census = counted.map_err(|_| Error::Ended(self.pid))?;
-                // What smaps tells beyond: the zero page is not among it.
-                if let Some(kib) = vma.anonymous_kib {
-                    census.know_anonymous(kib / page_kib);
-                }
-                shared += census.shared_anon;
-                if large && vma.large_folios_possible {
-                    doubtful += census.anonymous();
-                }
-                bytes += vma.end - vma.start;
+        let mut next = Text::new();
+        next.add("MiB looked at before: ").add(method.name());
+        let (counter, progress) = (&mut self.auditor.counter, &self.progress);
+        let (done, pid) = (&mut self.done, self.pid);
+        let looked = each_vma(pid, "smaps", &mut |vma| {
+            if is_wanted(vma) {
+                let mut seen = |bytes| done.add(bytes, progress, &next);
+                let census = live::count(counter, vma, &mut seen);
+                let census = census.map_err(|_| Error::Ended(pid))?;
+                let large = large && live::may_be_large(counter, vma, &census);
+                forecast.add(&Forecast::of(vma, &census, large));
             }
             Ok(())
         });
-        self.progress.expect((passes * bytes) >> 20);
         // If the process is gone, the pass finds that out, and says it.
-        Ok(looked
-            .ok()
-            .and_then(|()| self.splits.of(method, shared, doubtful)))
+        looked.ok()?;
+        Some(Expected {
+            split: self.splits.of(method, &forecast),
+            brought_in: forecast.brought_in(method, self.manners.swap_in),
+        })
     }
 
     /// Reads everything once.
@@ -134,7 +156,11 @@ impl Run<'_> {
         }
         let mut care = None;
         let ended = self.read_all(self.pid, method, &mut tally, &mut care)?;
-        let after = Standing::now(self.pid);
+        // What another program has is no difference.
+        let after = match ended {
+            Err(Ended::Gone) => Standing::default(),
+            _ => Standing::now(self.pid),
+        };
         let both = |field: fn(&Standing) -> Option<(u64, u64)>| {
             let (after, before) = field(&after).zip(field(&before))?;
             Some((minus(after.0, before.0), minus(after.1, before.1)))
@@ -143,12 +169,14 @@ impl Run<'_> {
             method,
             cold,
             pfn: !self.auditor.counter.frames_are_hidden(),
+            swap_hides: tally.fate.swapped_in > 0
+                && self.splits.of(method, &Forecast::DOUBT) != Some(0),
             tally,
             ended,
             usage: after.usage.zip(before.usage).map(|(a, b)| a.since(&b)),
             faults: both(|standing| standing.faults),
             care,
-            went_on: self.stopped && ended.is_ok() && !stop::stands(self.pid),
+            went_on: self.stopped && ended.is_ok() && !stop::stands_after(self.pid, method),
             vma_change: both(|standing| standing.mappings.map(|mappings| (mappings.vmas, 0)))
                 .map(|(vmas, _)| vmas),
         })
@@ -160,10 +188,10 @@ impl Run<'_> {
         let own = Counter::open(own_id(), self.common.page_bytes as usize);
         let own = own.map_err(Error::kernel("read the tool's own pagemap"))?;
         let theirs = mem::replace(&mut self.auditor.counter, own);
-        let done = mem::take(&mut self.read_mib);
+        let done = mem::take(&mut self.done);
         let read = self.read_all(own_id(), method, &mut Tally::default(), &mut None);
         self.auditor.counter = theirs;
-        self.read_mib = done;
+        self.done = done;
         // Who cannot read itself has no rehearsal.
         read.map(drop)
     }
@@ -182,13 +210,12 @@ impl Run<'_> {
             Err(Errno::NOENT | Errno::SRCH) => return Ok(Err(Ended::Gone)),
             Err(errno) => return Ok(Err(Ended::Refused(errno))),
         };
-        self.auditor.leaves_alone = method == Method::Hybrid;
         let mut next = Text::new();
         next.add("MiB: ").add(method.name());
         let mut ended = Ok(());
         let buffer = self.auditor.buffer.address() as u64;
         let is_own_buffer = |vma: &Vma| pid == own_id() && (vma.start..vma.end).contains(&buffer);
-        let (auditor, done, progress) = (&mut self.auditor, &mut self.read_mib, &self.progress);
+        let (auditor, done, progress) = (&mut self.auditor, &mut self.done, &self.progress);
         let walked = each_vma(pid, "smaps", &mut |vma| {
             if !is_wanted(vma) || is_own_buffer(vma) {
                 return Ok(());
@@ -200,11 +227,7 @@ impl Run<'_> {
             tally.vmas += 1;
             let range = (vma.start, vma.end);
             ended = auditor.read(reader.any(), range, !vma.fills_up, tally, &mut |bytes| {
-                done.bytes += bytes;
-                if done.bytes >> 20 >= done.shown_mib + STEP_MIB {
-                    done.shown_mib = done.bytes >> 20;
-                    progress.show(done.shown_mib, &next);
-                }
+                done.add(bytes, progress, &next);
             });
             ended.map_err(|_| Error::Ended(pid))
         });

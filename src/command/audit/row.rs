@@ -1,6 +1,6 @@
 //! From a pass to a row.
 
-use super::pass::Passed;
+use super::pass::{Expected, Passed};
 use crate::emit::audit_row::AuditRow;
 use crate::emit::fixed::Centi;
 use crate::emit::record::Status;
@@ -84,6 +84,7 @@ pub(super) fn skipped<'c>(
         left_served_pages: None,
         left_unmapped_pages: None,
         left_not_in_memory_pages: None,
+        predicted_faulted_in_pages: None,
     }
 }
 
@@ -91,7 +92,7 @@ pub(super) fn skipped<'c>(
 pub(super) fn make<'c>(
     common: &Common<'c>,
     place: &Place,
-    predicted: Option<u64>,
+    predicted: Option<Expected>,
     passed: &Passed,
 ) -> AuditRow<'c> {
     let (tally, fate) = (&passed.tally, &passed.tally.fate);
@@ -107,6 +108,7 @@ pub(super) fn make<'c>(
         true => Evidence::Pfn,
         false => Evidence::Exclusive,
     };
+    let predicted = predicted.filter(|_| passed.cold);
     // 0 is no time.
     let ns = Some(tally.ns).filter(|&ns| ns > 0);
     let (cold, warm) = match passed.cold {
@@ -135,7 +137,7 @@ pub(super) fn make<'c>(
         target_pss_kib: kib(|usage| usage.pss_kib),
         target_shared_dirty_kib: kib(|usage| usage.shared_dirty_kib),
         target_private_kib: kib(UsageDelta::private_kib),
-        predicted_split_pages: predicted.filter(|_| passed.cold),
+        predicted_split_pages: predicted.and_then(|expected| expected.split),
         raced_pages: Some(fate.raced).filter(|_| passed.pfn),
         faulted_in_pages: Some(fate.faulted_in),
         swapped_in_pages: Some(fate.swapped_in),
@@ -154,6 +156,7 @@ pub(super) fn make<'c>(
         left_served_pages: left(Why::Served),
         left_unmapped_pages: left(Why::Unmapped),
         left_not_in_memory_pages: left(Why::NotInMemory),
+        predicted_faulted_in_pages: predicted.map(|expected| expected.brought_in),
         ..nothing_tried
     }
 }

@@ -1,6 +1,10 @@
 //! `--stop`: the process holds still while it is read.
 
 use crate::error::Error;
+use crate::proc::number::decimal;
+use crate::proc::status::field;
+use crate::reader::Method;
+use crate::sys::file::{Process, read_proc};
 use crate::sys::halt::{Halted, no_thread_runs};
 use crate::sys::{Errno, process};
 
@@ -21,7 +25,8 @@ pub(super) fn still(pid: i32, asked: bool) -> Result<(Option<Halted>, bool), Err
             "--stop of this very process would never end",
         ));
     }
-    match Halted::stop(pid) {
+    // Of a thread, its whole process.
+    match Halted::stop(group(pid)) {
         Ok(held) => Ok((Some(held), true)),
         Err(Errno::AGAIN) => Err(Error::Invalid(
             "the process does not stop: a thread is in an uninterruptible sleep (state D); \
@@ -29,6 +34,32 @@ pub(super) fn still(pid: i32, asked: bool) -> Result<(Option<Halted>, bool), Err
         )),
         Err(errno) => Err(Error::kernel("stop the process (SIGSTOP)")(errno)),
     }
+}
+
+/// The process that a thread is of. /proc shows threads under their numbers, too.
+fn group(pid: i32) -> i32 {
+    let mut buffer = [0; 4096];
+    let status = read_proc(Process::Id(pid), "status", &mut buffer).ok();
+    let id = status.and_then(|text| decimal(field(text, b"Tgid")?));
+    id.and_then(|id| id.try_into().ok()).unwrap_or(pid)
+}
+
+/// Looks at a process that ptrace has let go, and that is on its way to its stop again: the
+/// kernel wakes it for that (kernel/ptrace.c, `__ptrace_unlink`).
+const LOOKS_MAX: u32 = 10_000;
+
+/// Whether it stands still after this reader has read it.
+pub(super) fn stands_after(pid: i32, method: Method) -> bool {
+    let looks = match method {
+        Method::Ptrace => LOOKS_MAX,
+        _ => 1,
+    };
+    (0..looks).any(|look| {
+        if look > 0 {
+            rustix::thread::sched_yield();
+        }
+        stands(pid)
+    })
 }
 
 /// Whether none of its threads runs; unknown is no.

@@ -1,7 +1,7 @@
 //! The result of an audit in words: per reader, what was expected and what came, and which
 //! one to take.
 
-use super::pass::Passed;
+use super::pass::{Expected, Passed};
 use super::row::Common;
 use crate::emit::record::Status;
 use crate::proc::smaps::UsageDelta;
@@ -16,7 +16,7 @@ use crate::text::Text;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Finding {
     method: Method,
-    predicted: Option<u64>,
+    predicted: Option<Expected>,
     cold: Option<Seen>,
     /// The fastest warm pass.
     warm_centi: Option<u64>,
@@ -47,7 +47,7 @@ impl Finding {
     }
 
     /// Takes over a pass.
-    pub(super) fn note(&mut self, predicted: Option<u64>, passed: &Passed) {
+    pub(super) fn note(&mut self, predicted: Option<Expected>, passed: &Passed) {
         if passed.cold {
             self.predicted = predicted;
             self.cold = Some(Seen {
@@ -77,7 +77,14 @@ impl Finding {
             line.add("read nothing: see the status column\n");
             return;
         };
-        let (tally, fate) = (&seen.tally, &seen.tally.fate);
+        self.describe_rate(seen, line);
+        self.describe_split(seen, line, page_bytes);
+        self.describe_faults(seen, line);
+        describe_unread(seen, line);
+    }
+
+    fn describe_rate(&self, seen: &Seen, line: &mut Text) {
+        let tally = &seen.tally;
         line.number(tally.bytes >> 20).add(" MiB");
         if let Some(rate) = mib_s_centi(tally.bytes, tally.ns) {
             line.add(", ").number(rate / 100).add(" MiB/s cold");
@@ -85,17 +92,19 @@ impl Finding {
         if let Some(rate) = self.warm_centi {
             line.add(", ").number(rate / 100).add(" MiB/s warm");
         }
-        let stopped_early = if seen.whole {
-            "\n"
-        } else {
-            ", and then no further\n"
-        };
-        line.add(stopped_early).pad_line();
+        line.add(match seen.whole {
+            true => "\n",
+            false => ", and then no further\n",
+        });
         if seen.went_on {
-            line.add("it was set going meanwhile (SIGCONT): what it did itself is among this\n");
-            line.pad_line();
+            line.pad_line()
+                .add("it was set going meanwhile (SIGCONT): what it did itself is among this\n");
         }
-        self.describe_split(seen, line, page_bytes);
+    }
+
+    /// What became of the process's figures, and what came in, against what was predicted.
+    fn describe_faults(&self, seen: &Seen, line: &mut Text) {
+        let (tally, fate) = (&seen.tally, &seen.tally.fate);
         line.pad_line();
         if let Some(usage) = &seen.usage {
             line.add("RSS ").change(usage.rss_kib).add(" KiB, PSS ");
@@ -105,10 +114,16 @@ impl Finding {
                 line.add(", huge pages ").change(usage.anon_huge_kib);
                 line.add(" KiB");
             }
-            line.add("; ");
+            line.add("\n").pad_line();
         }
         line.number(fate.faulted_in).add(" pages faulted in, ");
-        line.number(fate.swapped_in).add(" swapped in, ");
+        line.number(fate.swapped_in).add(" swapped in");
+        if let Some(expected) = self.predicted {
+            let came = fate.faulted_in + fate.swapped_in;
+            line.add("; predicted ").number(expected.brought_in);
+            line.add(agreement(expected.brought_in, came));
+        }
+        line.add("\n").pad_line();
         match seen.pfn {
             true => line.number(fate.raced).add(" raced"),
             false => line.add("raced unknown: frames are hidden"),
@@ -118,29 +133,12 @@ impl Finding {
             line.add(" faults charged to the reader");
         }
         line.add("\n");
-        if let Some(errno) = tally.errno {
-            line.pad_line().add("not read: ").number(tally.unread);
-            line.add(" bytes in ")
-                .number(tally.unread_runs)
-                .add(" places, first ");
-            line.add(errno::name_or_unknown(errno)).add("\n");
-        }
-        if let Some(care) = seen.care.filter(|care| care.unread() > 0) {
-            line.pad_line().add("left unread, pages:");
-            for why in Why::ALL {
-                let pages = care.left[why as usize];
-                if pages > 0 {
-                    line.add(" ").add(why.name()).add(" ").number(pages);
-                }
-            }
-            line.add("\n");
-        }
     }
 
     /// What was split, against what was predicted, and what makes that uncertain.
     fn describe_split(&self, seen: &Seen, line: &mut Text, page_bytes: u64) {
         let fate = &seen.tally.fate;
-        line.add("split ");
+        line.pad_line().add("split ");
         match seen.split {
             Some(split) => {
                 line.number(split).add(" of ").number(fate.tracked);
@@ -151,11 +149,19 @@ impl Finding {
             None => line.add("an unknown number of pages"),
         };
         line.add("; predicted ");
-        match (self.predicted, seen.split) {
+        let unexplained = seen.unexplained.filter(|&faults| faults > 0);
+        match (
+            self.predicted.and_then(|expected| expected.split),
+            seen.split,
+        ) {
             (None, _) => line.add("nothing: it cannot be told here"),
             (Some(predicted), None) => line.number(predicted).add(": NOT known to be so"),
             (Some(predicted), Some(split)) => {
-                line.number(predicted).add(agreement(predicted, split))
+                let as_many = predicted == split && unexplained.is_some();
+                line.number(predicted).add(match as_many {
+                    true => ": as many, and there were more faults",
+                    false => agreement(predicted, split),
+                })
             }
         };
         line.add("\n");
@@ -163,15 +169,36 @@ impl Finding {
             line.pad_line().number(fate.split_exclusive);
             line.add(" of them pagemap had called the process's own\n");
         }
-        // Of the others, some are the reader's own way of bringing pages in.
-        let told = self.method == Method::Hybrid || seen.split.is_none();
-        if let Some(faults) = seen.unexplained.filter(|&faults| told && faults > 0) {
+        if let Some(faults) = unexplained {
             line.pad_line().number(faults);
-            line.add(match seen.pfn {
-                true => " more faults; the frames stayed: unshared in place, without a copy\n",
-                false => " faults that nothing seen explains: as many pages may be split\n",
+            line.add(match (seen.split, fate.faulted_in) {
+                (None, _) => " faults that nothing seen explains: as many pages may be split\n",
+                (_, 0) => " more faults; the frames stayed: unshared in place, without a copy\n",
+                _ => " more faults; the frames stayed: unshared in place, or to bring pages in\n",
             });
         }
+    }
+}
+
+/// What did not come, and why.
+fn describe_unread(seen: &Seen, line: &mut Text) {
+    let tally = &seen.tally;
+    if let Some(errno) = tally.errno {
+        line.pad_line().add("not read: ").number(tally.unread);
+        line.add(" bytes in ")
+            .number(tally.unread_runs)
+            .add(" places, first ");
+        line.add(errno::name_or_unknown(errno)).add("\n");
+    }
+    if let Some(care) = seen.care.filter(|care| care.unread() > 0) {
+        line.pad_line().add("left unread, pages:");
+        for why in Why::ALL {
+            let pages = care.left[why as usize];
+            if pages > 0 {
+                line.add(" ").add(why.name()).add(" ").number(pages);
+            }
+        }
+        line.add("\n");
     }
 }
 

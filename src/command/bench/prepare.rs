@@ -71,6 +71,12 @@ impl Prepared {
             // Both lists have the same capacity.
             let _ = blocks.push(block as usize);
         }
+        if options.pages == Pages::Thp && options.exclusive != Exclusive::None {
+            return Err(Error::Conflict(
+                "--exclusive takes --pages small: a child that writes to a shared huge page gets \
+                 single pages of its own",
+            ));
+        }
         let pages = (options.mb << 20) / page_bytes as u64;
         if let Exclusive::Runs(run) = options.exclusive
             && run as u64 > pages

@@ -31,17 +31,18 @@ use table::Grid;
 /// See [`Error`]. Rows of probes that ended before are already written.
 pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
     if options.setup || setup::is_run_by_init() {
-        let probe = &mut |ours| every_question(options, effective, auxv, ours);
-        return setup::around(options.common.quiet, auxv.page_bytes(), probe);
+        let probe = &mut |ours: &Ours| every_question(options, effective, auxv, ours);
+        let how = (options.common.quiet, options.setup);
+        return setup::around(how, auxv.page_bytes(), probe);
     }
-    every_question(options, effective, auxv, Ours::default())
+    every_question(options, effective, auxv, &Ours::default())
 }
 
 fn every_question(
     options: &Options,
     effective: &Effective,
     auxv: &Auxv,
-    ours: Ours,
+    ours: &Ours,
 ) -> Result<(), Error> {
     let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
     let pinned = cpu::current().map_err(Error::kernel("ask for the current CPU"))?;
@@ -64,6 +65,7 @@ fn every_question(
         },
         methods: &options.methods,
         kinds: options.kinds,
+        ours,
         met: KINDS.iter().map(|kind| kind.needs.met().is_ok()).collect(),
         grid: Grid::new(),
         ending: Ok(()),
@@ -100,6 +102,7 @@ struct Run<'r> {
     common: Common<'r>,
     methods: &'r [Method],
     kinds: Kinds,
+    ours: &'r Ours,
     /// Of each kind, whether what it needs was there in the beginning.
     met: Vec<bool, 64>,
     grid: Grid,
@@ -119,7 +122,13 @@ impl Run<'_> {
                 self.grid.next(kind, op);
                 let control = core::iter::once(None);
                 for method in control.chain(self.methods.iter().copied().map(Some)) {
-                    let probed = self.prober.probe(kind, op, method)?;
+                    let mut probed = self.prober.probe(kind, op, method)?;
+                    self.note_taken_away(kind, probed.status);
+                    if probed.status == Status::Skipped(reason::NEEDS_SETUP)
+                        && self.ours.denies(kind.needs)
+                    {
+                        probed.status = Status::Skipped(reason::NEEDS_PRIVILEGE);
+                    }
                     let row = row::make(&self.common, kind, op, method, &self.prober, &probed);
                     rows.row(&row)?;
                     self.grid.note(method, &probed, self.common.page_bytes);
@@ -130,7 +139,6 @@ impl Run<'_> {
                         ));
                     }
                     self.note(&row);
-                    self.note_taken_away(kind, probed.status);
                 }
             }
         }

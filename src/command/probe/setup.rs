@@ -1,16 +1,21 @@
 //! What `--setup` changes on the machine, and puts back: huge pages, KSM, swap.
 //!
 //! The process that changes and puts back does nothing else: a child probes. However the
-//! child ends, and at SIGINT, SIGTERM and SIGHUP, everything is as it was before this process
-//! ends; only SIGKILL of it leaves the changes.
+//! child ends, and at any signal that can be held back, everything is as it was before this
+//! process ends; SIGKILL of it leaves the changes. What other programs' memory KSM has merged
+//! meanwhile stays merged: to unmerge it is machine-wide (`ksm/run` 2).
 
 use super::zram::{self, Zram};
 use crate::command::apart::apart;
 use crate::error::Error;
-use crate::fixture::kinds::file;
+use crate::fixture::kinds::{Need, file};
 use crate::proc::choice::selected;
+use crate::proc::lines::LineBuffer;
+use crate::proc::locks::flock as flock_of;
 use crate::proc::number::decimal;
-use crate::sys::file::{open, read_link, read_whole, write_whole};
+use crate::sys::file::{
+    Process, each_name, open, read_link, read_next, read_proc, read_whole, write_whole,
+};
 use crate::sys::process;
 use crate::sys::signal;
 use crate::sys::stdio::stderr;
@@ -18,8 +23,8 @@ use crate::sys::{Errno, errno};
 use crate::text::Text;
 use core::ffi::CStr;
 use heapless::Vec;
-use rustix::fd::OwnedFd;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{FlockOperation, Stat, flock, fstat, major, minor};
 use rustix::process::{Pid, getppid};
 
 /// A file of the kernel's and what is written to it.
@@ -89,11 +94,27 @@ struct Undo {
     swap: Option<Zram>,
 }
 
-/// What a run may change again, since it is put back.
-#[derive(Clone, Copy, Debug, Default)]
+/// What became of the setting up.
+#[derive(Default)]
 pub(super) struct Ours {
-    /// Whether KSM runs.
+    /// Whether a run may stop and start KSM, since that is put back.
     pub(super) merging: bool,
+    /// What it takes more rights to change.
+    denied: Vec<&'static CStr, { CHANGES.len() + 1 }>,
+}
+
+impl Ours {
+    /// Whether it would take more rights to meet this need.
+    pub(super) fn denies(&self, need: Need) -> bool {
+        need.file().is_some_and(|file| self.denied.contains(&file))
+    }
+
+    fn note(&mut self, path: &'static CStr, done: Result<(), Errno>) {
+        if let Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) = done {
+            // There is room for every change.
+            let _ = self.denied.push(path);
+        }
+    }
 }
 
 /// Whether this process was started by our own first process of a machine: then the machine
@@ -106,23 +127,71 @@ pub(super) fn is_run_by_init() -> bool {
             .is_ok_and(|init| read_link(c"/proc/self/exe", &mut own) == Ok(init))
 }
 
-/// Runs `probe` on a machine that is set up for it.
+/// Runs `probe` on a machine that is set up for it; `asked`: by a person, who is told if it
+/// takes more rights.
 pub(super) fn around(
-    quiet: bool,
+    (quiet, asked): (bool, bool),
     page_bytes: usize,
-    probe: &mut dyn FnMut(Ours) -> Result<(), Error>,
+    probe: &mut dyn FnMut(&Ours) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let _alone = lock()?;
     let held = signal::hold().map_err(Error::kernel("hold back signals"))?;
     let mut undo = Undo::default();
-    change(&mut undo, quiet, page_bytes);
-    let ours = Ours {
-        merging: undo.has(file::MERGING),
-    };
-    let ended = apart(&held, &mut || probe(ours));
+    let merged = merged_pages();
+    let mut ours = change(&mut undo, quiet, page_bytes);
+    ours.merging = undo.has(file::MERGING);
+    let ended = apart(&held, &mut || probe(&ours));
     let restored = undo.all();
+    if ours.merging && !quiet {
+        tell_merged(merged, merged_pages());
+    }
     drop(held);
-    restored.and(ended)
+    restored.and(ended)?;
+    match asked && !ours.denied.is_empty() {
+        true => Err(Error::Invalid(
+            "--setup may not change all of this machine that it has to: it takes root (see the \
+             lines of setup)",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// How many pages of all processes KSM has merged; `None` before Linux 5.19. Not ksm/pages_sharing,
+/// which counts the pages of the dead until KSM next scans.
+fn merged_pages() -> Option<u64> {
+    const FILE: &str = "ksm_merging_pages";
+    let mut buffer = [0; 32];
+    read_proc(Process::Myself, FILE, &mut buffer).ok()?;
+    let mut pages = 0;
+    each_name(open(c"/proc").ok()?, &mut |name| {
+        let process = decimal(name).and_then(|number| i32::try_from(number).ok());
+        // One that has ended meanwhile has none.
+        let text = process.and_then(|id| read_proc(Process::Id(id), FILE, &mut buffer).ok());
+        pages += text
+            .and_then(|text| decimal(text.trim_ascii()))
+            .unwrap_or(0);
+    })
+    .ok()?;
+    Some(pages)
+}
+
+fn tell_merged(before: Option<u64>, after: Option<u64>) {
+    if before.is_some() && before == after {
+        return;
+    }
+    let mut line = Text::new();
+    line.add("cowitness: setup: KSM has run, and not for this alone: merged pages of other ");
+    line.add("programs:");
+    for (between, pages) in [(" ", before), (" -> ", after)] {
+        line.add(between);
+        match pages {
+            Some(pages) => line.number(pages),
+            None => line.add("unknown"),
+        };
+    }
+    line.add("; they stay merged\n");
+    // A courtesy of standard error.
+    let _ = stderr().write_all(line.read().unwrap_or_default().as_bytes());
 }
 
 /// Keeps a second run from changing, and from putting back, what this one has changed.
@@ -135,16 +204,36 @@ fn lock() -> Result<Option<OwnedFd>, Error> {
     };
     match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(folder)),
-        Err(Errno::AGAIN) => Err(Error::Invalid(
-            "another probe has set up this machine and will put it back: wait for its end, then \
-             start again",
-        )),
+        Err(Errno::AGAIN) => Err(Error::Locked(holder(&folder))),
         Err(errno) => Err(Error::Kernel("lock /sys/kernel/mm", errno)),
     }
 }
 
+/// The process that holds the lock, if it can be told.
+fn holder(folder: &OwnedFd) -> Option<u64> {
+    let Stat { st_dev, st_ino, .. } = fstat(folder).ok()?;
+    let mut file = Text::new();
+    for part in [major(st_dev), minor(st_dev)] {
+        file.add(if part < 16 { "0" } else { "" });
+        file.address(part.into()).add(":");
+    }
+    let file = file.number(st_ino).read().ok()?.as_bytes();
+    let locks = open(c"/proc/locks").ok()?;
+    let mut lines = LineBuffer::<1024>::new();
+    while let Some(line) = lines
+        .read_line(|space| read_next(locks.as_fd(), space))
+        .ok()?
+    {
+        if let Some((process, _)) = flock_of(line.bytes).filter(|(_, found)| *found == file) {
+            return decimal(process);
+        }
+    }
+    None
+}
+
 /// Makes all changes that can be made; who asks for a kind whose need is not met is told so.
-fn change(undo: &mut Undo, quiet: bool, page_bytes: usize) {
+fn change(undo: &mut Undo, quiet: bool, page_bytes: usize) -> Ours {
+    let mut ours = Ours::default();
     for change in &CHANGES {
         let mut buffer = [0; 128];
         let Ok(text) = read_whole(change.path, &mut buffer).map(<[u8]>::trim_ascii) else {
@@ -157,6 +246,7 @@ fn change(undo: &mut Undo, quiet: bool, page_bytes: usize) {
         let Ok(old) = old else { continue };
         let done = write_whole(change.path, want);
         tell(quiet, change.path, &old, want, done);
+        ours.note(change.path, done);
         if done.is_ok() {
             // There is room for every change.
             let _ = undo.values.push((change, old));
@@ -168,8 +258,10 @@ fn change(undo: &mut Undo, quiet: bool, page_bytes: usize) {
         let swap = Zram::swap_to(page_bytes);
         let made = swap.as_ref().map(|_| ()).map_err(|errno| *errno);
         tell(quiet, zram::ADD, b"no swap", b"swap to a new device", made);
+        ours.note(file::SWAPS, made);
         undo.swap = swap.ok();
     }
+    ours
 }
 
 impl Undo {

@@ -15,13 +15,17 @@ const COLUMNS: usize = 98;
 /// Where its further lines begin.
 const INDENT: usize = 6;
 
+/// Kinds that never came back, and those that showed each of [`EFFECTS`]: the gravest first.
+type Harm = [usize; 1 + EFFECTS.len()];
+/// In a [`Harm`].
+const NEVER_RETURNS: usize = 0;
+
 /// What one reader did, in kinds.
 #[derive(Clone, Copy)]
 struct Score {
     column: usize,
     method: Method,
-    /// Kinds that showed each of [`EFFECTS`], and those that never came back.
-    harm: [usize; EFFECTS.len() + 1],
+    harm: Harm,
     /// Kinds of which the first page came.
     got: usize,
 }
@@ -37,9 +41,9 @@ enum Worst {
 impl Score {
     fn worst(&self) -> Worst {
         let shown = |bit: usize| self.harm[bit] > 0;
-        match (0..self.harm.len()).find(|&bit| bit != ACCESSED && shown(bit)) {
+        match (0..self.harm.len()).find(|&bit| bit != 1 + ACCESSED && shown(bit)) {
             Some(_) => Worst::More,
-            None if shown(ACCESSED) => Worst::Accessed,
+            None if shown(1 + ACCESSED) => Worst::Accessed,
             None => Worst::Nothing,
         }
     }
@@ -57,17 +61,17 @@ pub(super) fn write(out: Output, grid: &Grid, methods: &[Method]) -> Result<(), 
     choice(out, &scores)
 }
 
-/// The worst first; readers that got nothing are left out.
+/// The worst first; readers that got nothing, and came back, are left out.
 fn scores(grid: &Grid, methods: &[Method]) -> List<Score> {
     let mut scores = List::<Score>::new();
     for (column, &method) in methods.iter().enumerate() {
         let count = |shows: &dyn Fn(&Line) -> bool| kinds(grid, shows).count();
-        let mut harm = [0; EFFECTS.len() + 1];
+        let mut harm = Harm::default();
         for (bit, kinds) in harm.iter_mut().enumerate() {
             *kinds = count(&|line| shows(line, column, bit));
         }
         let got = count(&|line| got(line, column));
-        if got > 0 {
+        if got > 0 || harm[NEVER_RETURNS] > 0 {
             // As many as there are methods, which are in a list of the same length.
             let score = Score {
                 column,
@@ -92,13 +96,13 @@ fn kinds<'g>(
     shown.map(|lines| lines[0].kind.name)
 }
 
-/// Whether a read of the kind itself had an effect; past the last: never came back. What is
-/// read in front of a kind (`cross`) is not the kind's.
+/// Whether a read of the kind itself did what stands there in a [`Harm`]. What is read in front
+/// of a kind (`cross`) is not the kind's.
 fn shows(line: &Line, column: usize, bit: usize) -> bool {
     let cell = line.cells[column];
-    match bit < EFFECTS.len() {
-        true => line.op != Op::Cross && cell.effects >> bit & 1 == 1,
-        false => cell.gave == Gave::Skipped(reason::BLOCKED),
+    match bit.checked_sub(1) {
+        Some(effect) => line.op != Op::Cross && cell.effects >> effect & 1 == 1,
+        None => cell.gave == Gave::Skipped(reason::BLOCKED),
     }
 }
 
@@ -124,9 +128,10 @@ fn reader(out: Output, grid: &Grid, score: &Score) -> Result<(), Errno> {
         .enumerate()
         .filter(|(_, kinds)| **kinds > 0)
     {
-        let does = EFFECTS
-            .get(bit)
-            .map_or("never returns", |effect| effect.does);
+        let does = match bit.checked_sub(1) {
+            Some(effect) => EFFECTS[effect].does,
+            None => "never returns",
+        };
         names(out, does, kinds(grid, &|line| shows(line, column, bit)))?;
     }
     let false_zeros = |line: &Line| line.cells[column].gave == Gave::Skipped(reason::FALSE_ZEROS);
@@ -168,29 +173,74 @@ fn names(out: Output, does: &str, kinds: impl Iterator<Item = &'static str>) -> 
     send(out, &line)
 }
 
+/// The reader that changes least, of those that get three quarters at least of what the best one
+/// gets: who reads little changes little. And of those that get most, the one that changes least.
+fn choose(scores: &[Score]) -> Option<(&Score, &Score)> {
+    let most = scores.iter().map(|score| score.got).max()?;
+    let gentlest = |least: usize| {
+        let useful = scores.iter().filter(move |score| score.got >= least.max(1));
+        useful.min_by_key(|score| (score.harm, usize::MAX - score.got))
+    };
+    gentlest((3 * most).div_ceil(4)).zip(gentlest(most))
+}
+
 /// Which reader for what.
 fn choice(out: Output, scores: &[Score]) -> Result<(), Errno> {
-    let gentlest = scores
-        .iter()
-        .min_by_key(|score| (score.harm, usize::MAX - score.got));
-    let fullest = scores.iter().max_by_key(|score| score.got);
-    let (Some(gentlest), Some(fullest)) = (gentlest, fullest) else {
+    let Some((gentlest, fullest)) = choose(scores) else {
         return Ok(());
     };
-    let most = fullest.got;
-    let equal = scores.iter().filter(|score| score.got == most);
-    let fullest = equal.min_by_key(|score| score.harm).unwrap_or(fullest);
+    let kinds = |lines: &mut Text, count: usize| {
+        lines.number(count as u64);
+        lines.add(if count == 1 { " kind" } else { " kinds" });
+    };
     let mut lines = Text::new();
     lines.add("Which to choose here\n  to change least: ");
-    lines.add(gentlest.method.name());
+    lines.add(gentlest.method.name()).add(", ");
+    kinds(&mut lines, gentlest.got);
     lines.add(match gentlest.worst() {
-        Worst::Nothing => ", which changed nothing that was looked at\n",
-        Worst::Accessed => ", which changed accessed marks alone\n",
-        Worst::More => "\n",
+        Worst::Nothing => "; it changed nothing that was looked at",
+        Worst::Accessed => "; it changed accessed marks alone",
+        Worst::More => "",
     });
-    lines.add("  to get most: ").add(fullest.method.name());
-    lines.add(", ").number(most as u64);
-    lines.add(if most == 1 { " kind\n" } else { " kinds\n" });
+    lines.add(" (of those that get 3/4 of what the best gets)\n  to get most: ");
+    lines.add(fullest.method.name()).add(", ");
+    kinds(&mut lines, fullest.got);
+    lines.add("\n");
     lines.add("  to be fast: cowitness bench tells, and counts what splitting costs");
     send(out, &lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn score(method: Method, got: usize, harms: &[(usize, usize)]) -> Score {
+        let mut harm = Harm::default();
+        for &(place, kinds) in harms {
+            harm[place] = kinds;
+        }
+        Score {
+            column: 0,
+            method,
+            harm,
+            got,
+        }
+    }
+
+    #[test]
+    fn who_reads_little_is_not_advised() {
+        let scores = [
+            score(Method::Vmread, 21, &[(0, 2), (1, 6)]),
+            score(Method::Ptrace, 26, &[(0, 1), (4, 7)]),
+            score(Method::Proc, 26, &[(4, 7)]),
+            score(Method::Hybrid, 20, &[(1 + ACCESSED, 10)]),
+            score(Method::MapFiles, 6, &[]),
+        ];
+        let advised = choose(&scores).map(|(least, most)| (least.method, most.method));
+        assert_eq!(advised, Some((Method::Hybrid, Method::Proc)));
+        // A part of a read that waits for ever is worse than any number of splits.
+        let advised = choose(&scores[..2]).map(|(least, _)| least.method);
+        assert_eq!(advised, Some(Method::Ptrace));
+        assert!(choose(&[score(Method::Vmread, 0, &[(0, 1)])]).is_none());
+    }
 }

@@ -1,9 +1,10 @@
 //! One batch: N processes of a program, held together at the barrier, looked at once.
 
-use super::census;
+use super::census::{self, Hidden};
+use super::tally::is_complete;
 use crate::cli::sharing::{N_MAX, Release};
 use crate::error::Error;
-use crate::fixture::subject::{CANNOT_EXECUTE, Gathering, Launch, Place, Subject};
+use crate::fixture::subject::{CANNOT_EXECUTE, Gathering, Launch, Place, Subject, THREADS_RUN};
 use crate::proc::rollup::{self, FIELD_COUNT, Rollup, RollupError};
 use crate::proc::status::kib_field;
 use crate::sys::file::{Process, read_proc, read_whole};
@@ -18,6 +19,8 @@ pub(super) struct Slot {
     pub(super) settle_us: Option<u64>,
     pub(super) rollup: Rollup,
     pub(super) outcome: Outcome,
+    /// Page faults of it, all threads, when all were at the barrier.
+    faults: Option<u64>,
 }
 
 /// Whether it counts.
@@ -36,7 +39,15 @@ impl Slot {
         settle_us: None,
         rollup: [None; FIELD_COUNT],
         outcome: Outcome::Ok,
+        faults: None,
     };
+
+    /// A process that lacks what is needed does not count, and does not look as if it did.
+    fn complete(&mut self) {
+        if !is_complete(&self.rollup) {
+            self.spoil(Outcome::Skipped("fields-missing"));
+        }
+    }
 
     /// The first that goes wrong is what is told.
     fn spoil(&mut self, outcome: Outcome) {
@@ -60,8 +71,8 @@ pub(super) struct Together {
     pub(super) cannot_end: bool,
     /// Whether all patience went by and no process came to the barrier.
     pub(super) waited_in_vain: bool,
-    /// A process that did not let itself be looked at.
-    pub(super) hides: Option<i32>,
+    /// Why there may be more bystanders.
+    pub(super) hidden: Option<Hidden>,
 }
 
 /// How a batch is run.
@@ -119,7 +130,8 @@ impl Batch<'_> {
 
     fn start(&self, gathering: &Gathering, subjects: &mut Subjects, slots: &mut [Slot]) {
         for index in 0..slots.len() {
-            let started = Subject::start(&self.launch, gathering, self.clock);
+            let has_own_input = self.release == Release::Byte;
+            let started = Subject::start(&self.launch, gathering, has_own_input, self.clock);
             match started {
                 Ok(subject) => {
                     slots[index].pid = Some(subject.pid());
@@ -162,6 +174,7 @@ impl Batch<'_> {
         for ((slot, subject), place) in slots.iter_mut().zip(subjects).zip(&places) {
             if all {
                 slot.settle_us = Some((now - subject.started_ns()) / 1000);
+                slot.faults = subject.faults();
             }
             // One that was on its way when another ended has done nothing wrong.
             if had_time || is_over(place) {
@@ -184,13 +197,20 @@ impl Batch<'_> {
     ) {
         let census = census::take(subjects, &[gathering.anchor().pid()]);
         together.bystanders = census.bystanders;
-        together.hides = census.hides;
+        together.hidden = census.hidden;
         if census.forked {
             spoil_all(slots, Outcome::Skipped("a-subject-forked"));
         }
+        if census.probed {
+            spoil_all(slots, Outcome::Skipped("a-subject-has-uprobes"));
+        }
         for (slot, subject) in slots.iter_mut().zip(subjects) {
             match subject.place() {
-                Place::AtBarrier => {}
+                // Memory does not change without a fault.
+                Place::AtBarrier if slot.faults == subject.faults() => {}
+                Place::AtBarrier | Place::Elsewhere(THREADS_RUN) => {
+                    slot.spoil(Outcome::Skipped(THREADS_RUN));
+                }
                 Place::Ended(ending) => slot.spoil(Outcome::Ended(ending)),
                 _ => slot.spoil(Outcome::Skipped("left-the-barrier")),
             }
@@ -203,15 +223,11 @@ impl Batch<'_> {
         if slots.iter().all(|slot| slot.settle_us.is_none()) {
             return;
         }
-        let sent = match self.release {
-            Release::Byte => gathering.release_by_bytes(slots.len()),
-            Release::End => {
-                gathering.release_by_end();
-                Ok(())
+        gathering.release_by_end();
+        for (slot, subject) in slots.iter_mut().zip(subjects) {
+            if let Err(errno) = subject.release_by_byte() {
+                slot.spoil(Outcome::Errno(errno));
             }
-        };
-        if let Err(errno) = sent {
-            spoil_all(slots, Outcome::Errno(errno));
         }
         let deadline = self.clock.now_ns() + self.patience_ns;
         while subjects.iter().any(|subject| subject.ending().is_none())
@@ -221,7 +237,7 @@ impl Batch<'_> {
         }
         for (slot, subject) in slots.iter_mut().zip(subjects) {
             match subject.ending() {
-                Some(Ending::Exited(0)) => {}
+                Some(Ending::Exited(0)) => slot.complete(),
                 Some(ending) => slot.spoil(Outcome::Ended(ending)),
                 None => slot.spoil(Outcome::Skipped("did-not-end-when-let-go")),
             }
@@ -248,8 +264,9 @@ fn finish(subjects: Subjects) -> Result<(), Errno> {
     all
 }
 
-/// Kills and reaps what subjects have left behind: orphans are adopted.
-fn clean_up() {
+/// Kills and reaps what subjects have left behind: orphans are adopted. In the handler of a
+/// signal, too.
+pub(super) fn clean_up() {
     // A killed process ends at once unless it hangs in the kernel; that is not waited for
     // for ever.
     for wait_ms in 1..=64 {
@@ -361,5 +378,36 @@ impl Memory {
         let signed = |value: u64| i64::try_from(value).ok();
         let grown = signed(self.shmem_kb).zip(signed(without));
         Ok(grown.map(|(at, without)| at - without))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    const ROLLUP: &str = "1000-2000 ---p 00000000 00:00 0   [rollup]\nPss: 9 kB\n\
+        Pss_Shmem: 0 kB\nShared_Dirty: 0 kB\nPrivate_Clean: 1 kB\nPrivate_Dirty: 8 kB\n\
+        Anonymous: 8 kB\n";
+
+    #[test]
+    fn what_lacks_a_field_that_counts_is_not_ok() {
+        let mut slot = Slot::EMPTY;
+        assert_eq!(take(ROLLUP.as_bytes(), &mut slot), None);
+        slot.complete();
+        assert_eq!(slot.outcome, Outcome::Ok);
+        for field in ["Pss_Shmem:", "Private_Dirty:", "Anonymous:"] {
+            let mut lines = ROLLUP
+                .lines()
+                .map(ToString::to_string)
+                .collect::<std::vec::Vec<_>>();
+            lines.retain(|line| !line.starts_with(field));
+            let text = lines.join("\n") + "\n";
+            assert!(text.len() + 10 < ROLLUP.len(), "{field} was there");
+            let mut slot = Slot::EMPTY;
+            assert_eq!(take(text.as_bytes(), &mut slot), None);
+            slot.complete();
+            assert_eq!(slot.outcome, Outcome::Skipped("fields-missing"), "{field}");
+        }
     }
 }

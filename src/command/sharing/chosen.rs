@@ -11,7 +11,7 @@ use crate::sys::{Errno, exec, signal};
 use crate::text::{Full, Text};
 use core::ffi::CStr;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, fstat, fsync, unlinkat};
+use rustix::fs::{AtFlags, CWD, fsync, unlinkat};
 
 /// Where a program without a slash in its name is looked for.
 const FOLDERS: [&str; 3] = ["/usr/local/bin/", "/usr/bin/", "/bin/"];
@@ -51,7 +51,7 @@ impl Chosen {
         for folder in tries {
             let mut path = Text::new();
             path.add(folder).add(name).add("\0");
-            match file::open(terminated(&path)?) {
+            match file::open_any(terminated(&path)?) {
                 Ok(file) => return Self::of(name, path, file),
                 Err(errno) => last = errno,
             }
@@ -79,6 +79,9 @@ impl Chosen {
 
     fn of(name: &'static str, path: Text, file: OwnedFd) -> Result<Self, Error> {
         let fail = |errno| Error::Subject(name, "read the program", errno);
+        let not_regular = Error::Unsuited(name, "it is not a regular file");
+        let bytes = file::regular_bytes(file.as_fd()).map_err(fail)?;
+        let file_bytes = bytes.ok_or(not_regular)?;
         let elf = elf(name, &file)?;
         let mut written_bytes = written_bytes(&elf);
         let interpreter_bytes = match elf.interpreter.clone() {
@@ -93,7 +96,7 @@ impl Chosen {
         };
         Ok(Self {
             path,
-            file_bytes: fstat(&file).map_err(fail)?.st_size.cast_unsigned(),
+            file_bytes,
             load_bytes: elf.file_bytes(),
             written_bytes,
             interpreter_bytes,

@@ -5,6 +5,7 @@ mod batch;
 mod census;
 mod chosen;
 mod growth;
+mod programs;
 mod row;
 mod tally;
 mod verdict;
@@ -13,15 +14,14 @@ mod words;
 use super::apart::apart;
 use super::env::{self, Context, Kernel};
 use super::progress::Progress;
-use super::startup::order::Order;
+use crate::cli::Effective;
 use crate::cli::sharing::{Arm, Options};
-use crate::cli::{Effective, Problem, Topic, UsageError, Word};
 use crate::emit::sharing_row::{SharingFitRow, SharingRow};
 use crate::emit::stream::{Preamble, Rows};
 use crate::error::Error;
-use crate::fixture::builtin::Builtin;
-use crate::fixture::subject::{Form, Launch};
+use crate::fixture::subject::Launch;
 use crate::measure::plan::{List, Random};
+use crate::measure::rounds::Rounds;
 use crate::proc::number::count_listed;
 use crate::proc::rollup::RollupError;
 use crate::sys::auxv::Auxv;
@@ -32,9 +32,9 @@ use crate::sys::stdio::{Output, stderr, stdout};
 use crate::sys::{Clock, Errno, Region, Table, signal};
 use crate::text::Text;
 use batch::{Batch, Outcome, Slot, Together};
-use chosen::Chosen;
 use core::ffi::CStr;
 use heapless::Vec;
+use programs::Programs;
 use row::Common;
 use tally::{Room, Tally};
 use verdict::Doubt;
@@ -78,6 +78,7 @@ fn alone(
         return Err(Error::NO_PROC);
     }
     adopt_orphans().map_err(Error::kernel("adopt orphans"))?;
+    signal::undo_when_stopped(batch::clean_up);
     let kernel = Kernel::read();
     let programs = Programs::choose(options, argument, auxv.page_bytes())?;
     // Pages that were written and never stored would look dirty in every process.
@@ -105,7 +106,7 @@ fn alone(
     };
     let arms = arms(options);
     let words = run.rows_of_an_arm() as usize * arms.len();
-    let mut pss = Region::not_inherited(words * 8).map_err(Error::kernel(MEMORY))?;
+    let mut memory = Region::not_inherited(2 * words * 8).map_err(Error::kernel(MEMORY))?;
     let batches = options.n.len() * options.reps as usize * arms.len();
     let mut grown = Table::new(batches).map_err(Error::kernel(MEMORY))?;
     while grown.push(0).is_ok() {}
@@ -114,7 +115,7 @@ fn alone(
         .map(|arm| Tally::new(*arm, programs.of(arm)))
         .collect();
     let mut room = Room {
-        pss: pss.words_mut(),
+        memory: memory.words_mut(),
         grown: grown.as_mut_slice(),
     };
     run.measure(&context, &mut tallies, &mut room)?;
@@ -156,95 +157,6 @@ fn arms(options: &Options) -> Vec<Arm, ARMS_MAX> {
     arms
 }
 
-/// The programs of a run and the words they all get, argv[0] included.
-struct Programs {
-    main: Chosen,
-    control: Option<Chosen>,
-    words: Words<'static>,
-}
-
-impl Programs {
-    fn choose(options: &Options, argument: Argument<'_>, page: usize) -> Result<Self, Error> {
-        let mut words = Words::new();
-        let first = options.program.into_iter().flat_map(|first| first..);
-        for word in first.map_while(argument) {
-            let fits = words.push(word);
-            fits.map_err(|_| Error::Invalid("PROGRAM has too many arguments: 124 are possible"))?;
-        }
-        let builtin = Builtin {
-            text_bytes: options.text_bytes,
-            data_bytes: options.data_bytes,
-            touches_text: options.touches_text,
-        };
-        let name = match (options.program, words.first()) {
-            (None, _) => None,
-            (Some(_), Some(name)) => Some(name.to_str().map_err(|_| NOT_UTF_8)?),
-            (Some(_), None) => {
-                let problem = Problem::MissingOperand("an ELF program, and its arguments");
-                return Err(usage(b"PROGRAM", "", problem));
-            }
-        };
-        let choose = |name: Option<&'static str>| match name {
-            Some(name) => Chosen::named(name),
-            None => Chosen::builtin(&builtin, options.folder, page),
-        };
-        let main = choose(name)?;
-        if name.is_none() {
-            words.extend([c"cowitness-subject"]);
-        }
-        let control = options.arms.iter().find_map(|arm| match arm {
-            Arm::Static(path) => Some(*path),
-            _ => None,
-        });
-        let control = match control {
-            None => None,
-            Some("") if name.is_none() => Some(choose(None)?),
-            Some("") => {
-                let problem = Problem::BadValue("static=PATH if there is a PROGRAM");
-                return Err(usage(b"static", "--arm", problem));
-            }
-            Some(path) => Some(static_program(path)?),
-        };
-        Ok(Self {
-            main,
-            control,
-            words,
-        })
-    }
-
-    fn of(&self, arm: &Arm) -> (&Chosen, &Words<'static>, Form) {
-        let main = |form| (&self.main, &self.words, form);
-        match (arm, &self.control) {
-            (Arm::Static(_), Some(control)) => (control, &self.words, Form::Mapped),
-            (Arm::Elf | Arm::Static(_), _) => main(Form::Mapped),
-            (Arm::Native, _) => main(Form::Copied),
-            (Arm::Memfd, _) => main(Form::InMemory),
-        }
-    }
-}
-
-const NOT_UTF_8: Error = Error::Invalid("PROGRAM is not UTF-8");
-
-/// What does not fit together on the command line.
-fn usage(word: Word, option: &'static str, problem: Problem) -> Error {
-    Error::Usage(UsageError {
-        word,
-        option,
-        problem,
-        topic: Topic::Sharing,
-    })
-}
-
-/// The control: without interpreter, or it would be none.
-fn static_program(path: &'static str) -> Result<Chosen, Error> {
-    let chosen = Chosen::named(path)?;
-    if chosen.interpreter_bytes > 0 {
-        let why = "it has an interpreter, so it is not static";
-        return Err(Error::Unsuited(path, why));
-    }
-    Ok(chosen)
-}
-
 /// What a run carries from batch to batch.
 struct Run<'r> {
     options: &'r Options,
@@ -278,12 +190,12 @@ impl Run<'_> {
         }
         let mut preamble = Preamble::begin(stdout())?;
         env::write(&mut preamble, context)?;
+        self.programs.note(&mut preamble)?;
         let total = self.rows_of_an_arm() * tallies.len() as u64;
         let mut rows = preamble.header::<SharingRow<'_>>(total)?;
-        let rounds = self.options.reps * numbers.len() as u64;
-        let batches = rounds * tallies.len() as u64;
+        let batches = self.options.reps * (numbers.len() * tallies.len()) as u64;
         let progress = Progress::new(self.options.common.quiet, self.clock, batches);
-        let mut order = Order::new(tallies.len(), self.options.common.seed);
+        let mut rounds = Rounds::new(tallies.len(), self.options.common.seed);
         let mut random = Random::new(self.options.common.seed, 1);
         let mut places: List<usize> = (0..numbers.len()).collect();
         let (mut round, mut done) = (0, 0);
@@ -291,7 +203,7 @@ impl Run<'_> {
             random.shuffle(&mut places);
             for n in places.iter().map(|&place| numbers[place]) {
                 let slots = &mut slots.as_mut_slice()[..n as usize];
-                for arm in order.round(round) {
+                for arm in rounds.round(round) {
                     let tally = &mut tallies[arm];
                     let title = tally.arm.name();
                     progress.show(done, Text::new().add(title).add(" n=").number(n));
@@ -318,6 +230,7 @@ impl Run<'_> {
         let reference = tallies.iter().find(is_elf).ok_or(no_elf)?;
         let mut preamble = Preamble::begin(stdout())?;
         env::write(&mut preamble, context)?;
+        self.programs.note(&mut preamble)?;
         let mut rows = preamble.header::<SharingFitRow<'_>>(tallies.len() as u64)?;
         let mut is_valid = true;
         for tally in tallies {

@@ -2,13 +2,14 @@
 
 use super::batch::{Outcome, Slot, Together};
 use super::tally::Tally;
+use super::verdict::Share;
 use crate::emit::fixed::Milli;
 use crate::emit::record::Status;
 use crate::emit::sharing_row::{SharingFitRow, SharingRow};
 use crate::emit::stream::Rows;
 use crate::error::Error;
 use crate::proc::rollup::place;
-use crate::stats::InverseFit;
+use crate::stats::{InverseFit, ratio_milli};
 use crate::sys::process::Ending;
 use crate::sys::stdio::Output;
 use crate::sys::{cpu, errno};
@@ -103,18 +104,15 @@ pub(super) fn fit<'c>(
         arm: tally.arm.name(),
         a_kb: part(fit, |fit| fit.a_milli),
         b_kb: part(fit, |fit| fit.b_milli),
-        b_over_a: fit.and_then(|fit| ratio(fit.b_milli, fit.a_milli)),
+        b_over_a: fit
+            .and_then(|fit| ratio_milli(fit.b_milli.into(), fit.a_milli.into()))
+            .map(Milli),
         r2: fit.and_then(|fit| fit.r2_milli).map(Milli),
         max_resid_kb: part(fit, |fit| fit.max_residual_milli),
         a_n2plus_kb: part(from_2, |fit| fit.a_milli),
         b_n2plus_kb: part(from_2, |fit| fit.b_milli),
-        private_fraction: tally.private_milli(reference).map(Milli),
+        private_fraction: tally.private(reference).and_then(Share::milli).map(Milli),
         uss_min_kb: tally.uss_min_kb,
         verdict: tally.verdict(reference),
     }
-}
-
-fn ratio(b: i64, a: i64) -> Option<Milli> {
-    let milli = (i128::from(b) * 1000).checked_div(a.into())?;
-    i64::try_from(milli).ok().map(Milli)
 }

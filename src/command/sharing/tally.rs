@@ -1,9 +1,10 @@
 //! What is kept of an arm: medians for the fit, and the extremes that decide.
 
 use super::batch::{Outcome, Slot, Together};
+use super::census::Hidden;
 use super::chosen::Chosen;
 use super::growth::{Grown, Growth};
-use super::verdict::{Doubt, Facts, verdict};
+use super::verdict::{Doubt, Facts, Share, verdict};
 use crate::cli::sharing::Arm;
 use crate::fixture::subject::Form;
 use crate::measure::plan::LIST_MAX;
@@ -45,13 +46,16 @@ struct Number<'v> {
     n: u64,
     /// PSS of each process, thousandths of a KiB: the mean of two is exact.
     pss_milli: Values<'v, u64>,
+    /// USS of each process, likewise.
+    uss_milli: Values<'v, u64>,
     /// Growth of Shmem in each batch, likewise.
     grown_milli: Values<'v, i64>,
 }
 
 /// Room for all values of all arms.
 pub(super) struct Room<'v> {
-    pub(super) pss: &'v mut [u64],
+    /// Two for each process of an arm.
+    pub(super) memory: &'v mut [u64],
     pub(super) grown: &'v mut [i64],
 }
 
@@ -65,6 +69,9 @@ pub(super) struct Tally<'v> {
     /// What a process of it will take of the machine, KiB.
     pub(super) need_kb: u64,
     numbers: Vec<Number<'v>, LIST_MAX>,
+    /// Median USS for the largest number: what a process has for itself, whoever else maps the
+    /// files.
+    uss_median_milli: Option<u64>,
     /// Median PSS by number.
     points: Vec<Point, LIST_MAX>,
     pub(super) rows: u64,
@@ -79,8 +86,8 @@ pub(super) struct Tally<'v> {
     pub(super) swap_kb: u64,
     growth: Growth,
     pub(super) bystanders: Option<u64>,
-    /// A process that did not let itself be looked at.
-    pub(super) hides: Option<i32>,
+    /// Why there may be more of them.
+    pub(super) hidden: Option<Hidden>,
     /// Whether a batch waited in vain for every single process.
     pub(super) is_hopeless: bool,
 }
@@ -117,6 +124,7 @@ impl<'v> Tally<'v> {
             load_bytes,
             need_kb: 0,
             numbers: Vec::new(),
+            uss_median_milli: None,
             points: Vec::new(),
             rows: 0,
             rows_ok: 0,
@@ -128,7 +136,7 @@ impl<'v> Tally<'v> {
             swap_kb: 0,
             growth: Growth::default(),
             bystanders: Some(0),
-            hides: None,
+            hidden: None,
             is_hopeless: false,
         }
     }
@@ -137,7 +145,8 @@ impl<'v> Tally<'v> {
     pub(super) fn expect(&mut self, numbers: &[u64], reps: u64, room: &mut Room<'v>) {
         let number = |&n| Number {
             n,
-            pss_milli: Values::cut(&mut room.pss, (n * reps) as usize),
+            pss_milli: Values::cut(&mut room.memory, (n * reps) as usize),
+            uss_milli: Values::cut(&mut room.memory, (n * reps) as usize),
             grown_milli: Values::cut(&mut room.grown, reps as usize),
         };
         self.numbers.extend(numbers.iter().map(number));
@@ -157,7 +166,7 @@ impl<'v> Tally<'v> {
         let most = both.map(|(most, now)| most.max(now));
         let seen = |count: Option<u64>| count.filter(|count| *count > 0);
         self.bystanders = most.or(seen(self.bystanders)).or(seen(together.bystanders));
-        self.hides = self.hides.or(together.hides);
+        self.hidden = self.hidden.or(together.hidden);
         self.is_hopeless |= together.waited_in_vain;
         let Some(kb) = together.shmem_grown_kb else {
             return;
@@ -180,6 +189,7 @@ impl<'v> Tally<'v> {
         self.rows_ok += 1;
         if let Some(number) = self.number(n) {
             number.pss_milli.add(seen.pss_kb.saturating_mul(1000));
+            number.uss_milli.add(seen.uss_kb.saturating_mul(1000));
         }
         self.uss_min_kb = least(self.uss_min_kb, seen.uss_kb);
         self.shmem_least_kb = least(self.shmem_least_kb, seen.shmem_kb);
@@ -190,12 +200,17 @@ impl<'v> Tally<'v> {
 
     /// All batches are over.
     pub(super) fn conclude(&mut self) {
+        let mut most = 0;
         for number in &mut self.numbers {
             let n = number.n;
             // There is room for every number of the list.
             self.growth
                 .points
                 .extend(Grown::of(n, number.grown_milli.seen()));
+            if n > most {
+                most = n;
+                self.uss_median_milli = Sorted::new(number.uss_milli.seen()).map(Sorted::median);
+            }
             let median = Sorted::new(number.pss_milli.seen()).map(Sorted::median);
             let y_milli = median.and_then(|milli| i64::try_from(milli).ok());
             self.points
@@ -218,12 +233,34 @@ impl<'v> Tally<'v> {
         self.rows_ok == self.rows && self.fit().is_some()
     }
 
-    /// How much more memory than in `reference` is private, of what could be.
-    pub(super) fn private_milli(&self, reference: &Tally<'_>) -> Option<i64> {
-        let more = self.fit()?.a_milli - reference.fit()?.a_milli;
-        let bytes = i128::from(self.load_bytes);
-        let milli = (i128::from(more) * 1024).checked_div(bytes)?;
-        i64::try_from(milli).ok()
+    /// How much more memory than in `reference` is private, of what could be, by the fits.
+    pub(super) fn private(&self, reference: &Tally<'_>) -> Option<Share> {
+        let more = i128::from(self.fit()?.a_milli) - i128::from(reference.fit()?.a_milli);
+        self.share(more)
+    }
+
+    /// The same by USS.
+    fn private_by_uss(&self, reference: &Tally<'_>) -> Option<Share> {
+        let (own, theirs) = (self.uss_median_milli?, reference.uss_median_milli?);
+        self.share(i128::from(own) - i128::from(theirs))
+    }
+
+    /// So many thousandths of a KiB of the load segments.
+    fn share(&self, kb_milli: i128) -> Option<Share> {
+        let whole = i128::from(self.load_bytes) * 1000;
+        let part = kb_milli * 1024;
+        Some(Share { part, whole }).filter(|share| share.whole > 0)
+    }
+
+    /// The share by USS if that is what decides. With M other processes that map the files
+    /// PSS is U + S / (N + M): a fit of a + b / N puts part of S into a. USS is U whatever M
+    /// is, so it decides unless there is nobody else for sure and both agree.
+    pub(super) fn decided_by_uss(&self, reference: &Tally<'_>) -> Option<Share> {
+        let by_uss = self.private_by_uss(reference)?;
+        let alone = [self, reference].map(|tally| tally.bystanders) == [Some(0); 2];
+        let by_fit = self.private(reference).filter(|_| alone);
+        let agree = by_fit.is_some_and(|by_fit| by_fit.agrees_with(by_uss));
+        Some(by_uss).filter(|_| !agree)
     }
 
     /// Why nothing can be said of it, if so.
@@ -251,13 +288,18 @@ impl<'v> Tally<'v> {
             shared_dirty_kb: self.shared_dirty_kb,
             file_dirty_kb: self.file_dirty_kb,
             shmem_milli: self.slope_milli().ok(),
-            private_milli: self.private_milli(reference),
+            private: self.decided_by_uss(reference).or(self.private(reference)),
         })
     }
 }
 
 fn least(known: Option<u64>, value: u64) -> Option<u64> {
     Some(known.map_or(value, |known| known.min(value)))
+}
+
+/// Whether there is all that the fit and the verdict need.
+pub(super) fn is_complete(rollup: &Rollup) -> bool {
+    Seen::of(rollup).is_some()
 }
 
 /// The fields that the fit and the verdict need.
@@ -303,9 +345,9 @@ mod tests {
 
     /// An arm of a file of 44 KiB whose processes have `pss_kb` at N = 1, 2, and 4.
     fn measured(pss_kb: [&[u64]; 3], swap_kb: u64, check: &dyn Fn(&Tally<'_>)) {
-        let (mut pss, mut grown) = ([0; 14], [0; 6]);
+        let (mut memory, mut grown) = ([0; 28], [0; 6]);
         let mut room = Room {
-            pss: &mut pss,
+            memory: &mut memory,
             grown: &mut grown,
         };
         let mut tally = Tally::empty(Arm::Elf, 44, 36 << 10);
@@ -332,6 +374,59 @@ mod tests {
             let milli: std::vec::Vec<i64> = tally.points.iter().map(|p| p.y_milli).collect();
             assert_eq!(milli, [100_500, 60_000, 40_500]);
         });
+    }
+
+    const SHARED_KB: u64 = 4096;
+
+    /// An arm of a program of 4 MiB with these bystanders: they are on the machine whether or
+    /// not they are seen, and map all of it. 44 KiB of a process are its own.
+    fn beside(there: u64, seen: Option<u64>, copied_kb: u64, check: &dyn Fn(&Tally<'_>)) {
+        let (mut memory, mut grown) = ([0; 28], [0; 3]);
+        let mut room = Room {
+            memory: &mut memory,
+            grown: &mut grown,
+        };
+        let mut tally = Tally::empty(Arm::Native, SHARED_KB, SHARED_KB << 10);
+        tally.expect(&[1, 2, 4], 1, &mut room);
+        for n in [1, 2, 4] {
+            let together = Together {
+                shmem_grown_kb: Some(0),
+                shmem_is_exact: true,
+                bystanders: seen,
+                ..Together::default()
+            };
+            tally.note_batch(n, &together, 0);
+            let (shared_kb, own_kb) = (SHARED_KB - copied_kb, 44 + copied_kb);
+            for _ in 0..n {
+                let mut slot = slot(own_kb + shared_kb / (n + there), 0);
+                slot.rollup[const { place("Private_Dirty") }] = Some(own_kb);
+                slot.rollup[const { place("Anonymous") }] = Some(own_kb);
+                tally.note(n, &slot);
+            }
+        }
+        tally.conclude();
+        check(&tally);
+    }
+
+    /// a of elf is far above what a process has for itself, so the fraction that the fits give
+    /// is too small for a verdict.
+    #[test]
+    fn bystanders_do_not_make_a_copy_look_mixed() {
+        for (there, seen) in [(7, Some(7)), (7, None), (7, Some(0)), (0, Some(0))] {
+            beside(there, seen, 0, &|elf| {
+                beside(there, seen, SHARED_KB, &|native| {
+                    let milli = native.private(elf).and_then(Share::milli).unwrap();
+                    assert_eq!(milli < 950, there > 0, "{milli}");
+                    assert_eq!(native.verdict(elf), "copied-anon");
+                    assert_eq!(elf.verdict(elf), "shared");
+                    assert_eq!(native.decided_by_uss(elf).is_some(), there > 0);
+                });
+                // Half of it.
+                beside(there, seen, SHARED_KB / 2, &|native| {
+                    assert_eq!(native.verdict(elf), "mixed");
+                });
+            });
+        }
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! From what was measured of an arm to a word.
 
+use crate::stats::ratio_milli;
+use core::cmp::Ordering;
+
 /// Why an arm is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doubt {
@@ -26,8 +29,34 @@ pub(super) struct Facts {
     pub(super) file_dirty_kb: Option<u64>,
     /// Growth of the machine's Shmem per process, thousandths of a KiB.
     pub(super) shmem_milli: Option<i64>,
-    /// (a of this arm - a of `elf`) / file sizes of the load segments, thousandths.
-    pub(super) private_milli: Option<i64>,
+    /// How much more of the load segments is private than in `elf`.
+    pub(super) private: Option<Share>,
+}
+
+/// A part of the load segments, exact.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    pub(super) part: i128,
+    /// In the same unit; above 0.
+    pub(super) whole: i128,
+}
+
+impl Share {
+    /// In thousandths, rounded: to be printed, not to be decided on.
+    pub(super) fn milli(self) -> Option<i64> {
+        ratio_milli(self.part, self.whole)
+    }
+
+    /// How it compares with so many thousandths.
+    fn against(self, milli: u64) -> Ordering {
+        (self.part * 1000).cmp(&(self.whole * i128::from(milli)))
+    }
+
+    /// Whether both are the same but for what counts as nothing.
+    pub(super) fn agrees_with(self, other: Self) -> bool {
+        let part = (self.part - other.part).abs();
+        Self { part, ..self }.against(MUCH_LESS).is_le()
+    }
 }
 
 /// The verdict: the first that applies.
@@ -36,7 +65,7 @@ pub(super) fn verdict(facts: &Facts) -> &'static str {
         facts.shared_dirty_kb,
         facts.file_dirty_kb,
         facts.shmem_milli,
-        facts.private_milli,
+        facts.private,
     ) else {
         return "invalid";
     };
@@ -50,9 +79,9 @@ pub(super) fn verdict(facts: &Facts) -> &'static str {
         "dirty-cache"
     } else if shmem >= i128::from(of_file(NEARLY_ALL)) {
         "copied-shmem"
-    } else if private >= NEARLY_ALL.cast_signed() {
+    } else if private.against(NEARLY_ALL).is_ge() {
         "copied-anon"
-    } else if private <= MUCH_LESS.cast_signed() && shmem <= i128::from(of_file(MUCH_LESS)) {
+    } else if private.against(MUCH_LESS).is_le() && shmem <= i128::from(of_file(MUCH_LESS)) {
         "shared"
     } else {
         "mixed"
@@ -74,8 +103,15 @@ mod tests {
         shared_dirty_kb: Some(0),
         file_dirty_kb: Some(0),
         shmem_milli: Some(0),
-        private_milli: Some(0),
+        private: Some(milli(0)),
     };
+
+    const fn milli(milli: i128) -> Share {
+        Share {
+            part: milli * 10,
+            whole: 10_000,
+        }
+    }
 
     /// Each rule at its threshold, and just off it.
     #[test]
@@ -84,7 +120,7 @@ mod tests {
             shared_dirty_kb: Some(shared_dirty),
             file_dirty_kb: Some(file_dirty),
             shmem_milli: Some(shmem_kb * 1000),
-            private_milli: Some(private),
+            private: Some(milli(private)),
             ..SHARED
         };
         let cases = [
@@ -105,6 +141,30 @@ mod tests {
         }
     }
 
+    /// Both are printed as 0.950 and as 0.050.
+    #[test]
+    fn what_is_printed_rounded_is_decided_exactly() {
+        for (part, want) in [
+            (9500, "copied-anon"),
+            (9496, "mixed"),
+            (504, "mixed"),
+            (500, "shared"),
+        ] {
+            let share = Share {
+                part,
+                whole: 10_000,
+            };
+            let facts = Facts {
+                private: Some(share),
+                ..SHARED
+            };
+            assert_eq!(verdict(&facts), want, "{part}");
+            assert!([Some(950), Some(50)].contains(&share.milli()));
+        }
+        assert!(milli(100).agrees_with(milli(150)) && milli(150).agrees_with(milli(100)));
+        assert!(!milli(100).agrees_with(milli(151)));
+    }
+
     #[test]
     fn what_is_not_known_is_not_shared() {
         let invalid = [
@@ -117,7 +177,7 @@ mod tests {
                 ..SHARED
             },
             Facts {
-                private_milli: None,
+                private: None,
                 ..SHARED
             },
             Facts {

@@ -1,8 +1,9 @@
 //! The summary in words.
 
+use super::census::Hidden;
 use super::row::{Common, fit};
 use super::tally::Tally;
-use super::verdict::Doubt;
+use super::verdict::{Doubt, Share};
 use crate::cli::sharing::{Arm, Options};
 use crate::emit::fixed::Milli;
 use crate::emit::sharing_row::SharingFitRow;
@@ -110,7 +111,13 @@ fn remarks(
         None => text.add(meaning(row.verdict)),
     };
     text.add("\n");
-    shares(&mut text, &row);
+    shares(&mut text, &row, tally.bystanders == Some(0));
+    let by_uss = tally.decided_by_uss(reference).and_then(Share::milli);
+    if let Some(milli) = by_uss.filter(|_| !matches!(tally.arm, Arm::Elf)) {
+        text.add("    by USS, which decides, the private fraction is ");
+        text.thousandths(milli);
+        text.add(": a is no sound base\n");
+    }
     if tally.swap_kb > 0 {
         text.add("    up to ").number(tally.swap_kb);
         text.add(" KiB of a process were in swap, and so in no PSS\n");
@@ -126,15 +133,16 @@ fn remarks(
 }
 
 /// What a, b and USS are, in words that depend on them.
-fn shares(text: &mut Text, row: &SharingFitRow<'_>) {
+fn shares(text: &mut Text, row: &SharingFitRow<'_>, alone: bool) {
     let (Some(Milli(a)), Some(Milli(b))) = (row.a_kb, row.b_kb) else {
         return;
     };
     if b < 0 {
         text.add("    b is below 0: PSS does not fall with N, nothing is seen to be shared\n");
     } else if let Some(percent) = (b.saturating_mul(100)).checked_div(a.saturating_add(b)) {
-        text.add("    of the PSS of a single process ")
-            .signed(percent);
+        text.add("    of the PSS of a single process ");
+        text.add(if alone { "" } else { "at least " });
+        text.signed(percent);
         text.add(" % is divided among several (b)");
         if let Some(uss) = row.uss_min_kb {
             text.add("; none had less than ").number(uss);
@@ -146,26 +154,35 @@ fn shares(text: &mut Text, row: &SharingFitRow<'_>) {
 
 fn bystanders(text: &mut Text, tally: &Tally<'_>) {
     match tally.bystanders {
-        Some(0) => {}
+        Some(0) => return,
         Some(count) => {
-            text.add("    ").number(count);
-            text.add(
-                " other processes map the same files: what is shared with them is missing\n    \
-                 from b, which is a lower bound\n",
-            );
+            text.add("    ");
+            text.add(tally.hidden.map_or("", |_| "at least "));
+            text.number(count);
+            text.add(" other processes map the same files");
         }
         None => {
             text.add("    whether other processes map the same files could not be seen");
-            if let Some(pid) = tally.hides {
-                text.add(":\n    process ").signed(pid.into());
-                text.add(" does not let itself be looked at");
-            }
-            if !geteuid().is_root() {
-                text.add(" (root can look)");
-            }
-            text.add(";\n    if so, b is a lower bound\n");
         }
     }
+    if let Some(hidden) = tally.hidden {
+        text.add(":\n    ");
+        match hidden {
+            Hidden::Process(pid) => text
+                .add("process ")
+                .signed(pid.into())
+                .add(" does not let itself be looked at"),
+            Hidden::Many => text.add("/proc does not show all (hidepid, or a PID namespace)"),
+            Hidden::Overlay => text.add("on overlayfs the same pages have other numbers elsewhere"),
+        };
+        if hidden != Hidden::Overlay && !geteuid().is_root() {
+            text.add(" (root can look)");
+        }
+    }
+    text.add(
+        ";\n    what is shared with them is missing from b, a lower bound, and partly in a, an\n    \
+         upper bound\n",
+    );
 }
 
 /// Why an arm is invalid, and what helps.

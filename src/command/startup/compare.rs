@@ -1,7 +1,7 @@
 //! The result of `ab`: the difference of the arms beside that of one with itself.
 
-use super::Run;
 use super::times::{Metric, Times};
+use super::{Run, order};
 use crate::emit::fixed::Milli;
 use crate::emit::startup_row::StartupAbRow;
 use crate::emit::stream::Preamble;
@@ -77,7 +77,9 @@ fn row<'r>(run: &'r Run<'_>, metric: Metric, times: &mut Times) -> StartupAbRow<
 
 fn begin(run: &Run<'_>, words: &mut Text) {
     words.add("cowitness startup ab: Linux ").add(run.kernel);
-    words.add(", ").number(run.options.rounds).add(" rounds, ");
+    words.add(", ").number(run.options.rounds).add(" rounds");
+    order::say(run.subjects.len(), run.options.rounds, words);
+    words.add(", ");
     words.add(run.cache()).add(" cache; a is ");
     words
         .add(run.subjects[place(run, "a")].dispatch)

@@ -1,14 +1,14 @@
 //! The result of `slope`: a line through the medians over the number of objects.
 
-use super::Run;
 use super::compare::micros;
 use super::subject::Subject;
 use super::times::{Metric, Times};
-use crate::cli::startup::ARMS_MAX;
+use super::{Run, order};
 use crate::emit::fixed::Milli;
 use crate::emit::startup_row::StartupFitRow;
 use crate::emit::stream::Preamble;
 use crate::error::Error;
+use crate::measure::rounds::ARMS_MAX;
 use crate::stats::Line;
 use crate::sys::cpu;
 use crate::sys::stdio::{Output, stderr};
@@ -78,7 +78,9 @@ fn row<'r>(
 
 fn say(run: &Run<'_>, metric: Metric, line: Option<&Line>, words: &mut Text) {
     words.add("cowitness startup slope: ").add(metric.name());
-    words.add(", ").number(run.options.rounds).add(" rounds, ");
+    words.add(", ").number(run.options.rounds).add(" rounds");
+    order::say(run.subjects.len(), run.options.rounds, words);
+    words.add(", ");
     words.add(run.cache()).add(" cache, times in us: ");
     match line {
         Some(line) => {

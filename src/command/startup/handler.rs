@@ -20,6 +20,9 @@ const HEAD_BYTES: usize = 256;
 /// of which magic and mask are shown as two digits for each byte.
 const ENTRY_BYTES: usize = 4096;
 
+/// What [`of`] says if nothing is proved.
+pub(super) const UNKNOWN: &str = "unknown";
+
 /// What binfmt_misc does with a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Taken {
@@ -46,7 +49,7 @@ pub(super) fn of(path: &CStr) -> Result<&'static str, Errno> {
     Ok(match taken(path.to_bytes(), head) {
         Taken::Yes => "registered",
         Taken::No => "direct",
-        Taken::Unknown => "unknown",
+        Taken::Unknown => UNKNOWN,
     })
 }
 

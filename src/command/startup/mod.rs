@@ -4,7 +4,7 @@
 mod compare;
 mod fit;
 mod handler;
-pub(super) mod order;
+mod order;
 mod registered;
 mod subject;
 mod times;
@@ -19,6 +19,7 @@ use crate::emit::startup_row::StartupRow;
 use crate::emit::stream::{Preamble, Rows};
 use crate::error::Error;
 use crate::fixture::copied;
+use crate::measure::rounds::{ARMS_MAX, Rounds};
 use crate::sys::auxv::Auxv;
 use crate::sys::process::Ending;
 use crate::sys::spawn::{self, Execed};
@@ -26,7 +27,6 @@ use crate::sys::stdio::{Output, stdout};
 use crate::sys::{Clock, Errno, cpu, errno, signal, system};
 use crate::text::{Full, Text};
 use core::ffi::CStr;
-use order::Order;
 use rustix::fd::OwnedFd;
 use subject::{NATIVE, Subject, Subjects};
 use times::Times;
@@ -39,6 +39,8 @@ const FAILED: Status<'_> = Status::Skipped("command-failed");
 /// The loader of this program could not load it, and ended with [`LOADER_FAILED`].
 const NOT_LOADED: Status<'_> = Status::Skipped("not-loaded");
 const LOADER_FAILED: i64 = copied::CANNOT_LOAD as i64;
+/// Something of its file stayed in memory although the cache was dropped.
+const NOT_COLD: Status<'_> = Status::Skipped("not-cold");
 /// It did not end in time and was killed, or it did so before and was not started again.
 const TIMED_OUT: Status<'_> = Status::Skipped("timeout");
 
@@ -53,7 +55,7 @@ pub fn run(
     auxv: &Auxv,
 ) -> Result<(), Error> {
     let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
-    signal::stop_on_leaving().map_err(Error::kernel("handle SIGHUP"))?;
+    signal::stop_on_others().map_err(Error::kernel("install signal handlers"))?;
     let pinned = pin(options.pin)?;
     let kernel = Kernel::read();
     let mut run = Run {
@@ -62,6 +64,7 @@ pub fn run(
         kernel: kernel.release(),
         null: spawn::open_null().map_err(Error::kernel("open /dev/null"))?,
         subjects: subject::all(options, argument)?,
+        page_bytes: auxv.page_bytes(),
         is_valid: true,
     };
     if options.cold {
@@ -69,7 +72,8 @@ pub fn run(
     }
     run.warm_up()?;
     if options.cold {
-        run.prove_cold(auxv.page_bytes())?;
+        let mut subjects = run.subjects.iter();
+        subjects.try_for_each(|subject| run.make_cold(subject))?;
     }
     let context = Context {
         command: "startup",
@@ -79,20 +83,22 @@ pub fn run(
         page_bytes: auxv.page_bytes(),
         cpu: pinned,
     };
-    let head = || {
+    let head = |subjects: &Subjects| {
         let mut preamble = Preamble::begin(stdout())?;
         env::write(&mut preamble, &context)?;
         subject::note(options, argument, &mut preamble)?;
         registered::note(&mut preamble)?;
+        order::note(subjects.len(), options.rounds, &mut preamble)?;
+        subject::note_compared(subjects, &mut preamble)?;
         Ok::<_, Error>(preamble)
     };
     let mut times = Times::new(run.subjects.len(), options.rounds as usize)
         .map_err(Error::kernel("map memory for the times"))?;
-    run.every_round(head()?, &mut times)?;
-    run.subjects.iter().try_for_each(Subject::check_unchanged)?;
+    run.every_round(head(&run.subjects)?, &mut times)?;
+    run.subjects.iter().try_for_each(Subject::check_objects)?;
     match options.arms.first().map(|arm| arm.side) {
-        Some(Side::A | Side::B) => compare::write(&run, head()?, &mut times)?,
-        _ => fit::write(&run, head()?, &mut times)?,
+        Some(Side::A | Side::B) => compare::write(&run, head(&run.subjects)?, &mut times)?,
+        _ => fit::write(&run, head(&run.subjects)?, &mut times)?,
     }
     run.conclude()
 }
@@ -104,6 +110,7 @@ struct Run<'r> {
     kernel: &'r str,
     null: OwnedFd,
     subjects: Subjects,
+    page_bytes: usize,
     /// Whether every exec was measured.
     is_valid: bool,
 }
@@ -128,17 +135,17 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether dropping the cache leaves nothing of the programs' files in memory.
-    fn prove_cold(&self, page_bytes: usize) -> Result<(), Error> {
-        /// Between two drops another process may read one of them.
+    /// Drops the cache, sees that it leaves nothing of the program's file in memory, and drops
+    /// what seeing that took.
+    fn make_cold(&self, subject: &Subject) -> Result<(), Error> {
+        /// In between another process may read it.
         const TRIES: usize = 3;
         let mut held = Ok(());
         for _ in 0..TRIES {
             drop_caches()?;
-            let mut subjects = self.subjects.iter();
-            held = subjects.try_for_each(|subject| subject.check_uncached(page_bytes));
+            held = subject.check_uncached(self.page_bytes);
             if held.is_ok() {
-                break;
+                return drop_caches();
             }
         }
         held
@@ -149,17 +156,19 @@ impl Run<'_> {
         let total = arms as u64 * rounds;
         let mut rows = head.header::<StartupRow<'_>>(total)?;
         let progress = Progress::new(self.options.common.quiet, self.clock, total);
-        let mut order = Order::new(arms, self.options.common.seed);
+        let mut order = Rounds::new(arms, self.options.common.seed);
         for round in 0..rounds {
             progress.show(round * arms as u64, Text::new().add("startup"));
             // Rows leave after the round: who reads them is not at work within it.
-            let mut done = heapless::Vec::<_, { crate::cli::startup::ARMS_MAX }>::new();
+            let mut done = heapless::Vec::<_, { ARMS_MAX }>::new();
             for index in order.round(round) {
-                if self.options.cold {
-                    drop_caches()?;
-                }
-                let _ = done.push((index, self.exec(index)?));
+                let _ = done.push((index, self.start(index)?));
             }
+            // They count once these are known to be the programs that were asked for.
+            let mut subjects = self.subjects.iter();
+            subjects
+                .try_for_each(Subject::check_unchanged)
+                .inspect_err(|_| progress.clear())?;
             for (position, (index, execed)) in done.into_iter().enumerate() {
                 let place = (round, position as u64 + 1);
                 self.write(place, index, execed, &mut rows, times)?;
@@ -168,6 +177,20 @@ impl Run<'_> {
         progress.clear();
         rows.end()?;
         Ok(())
+    }
+
+    /// Starts an arm in a round; what its row says if that could not be done.
+    fn start(&mut self, index: usize) -> Result<Result<Execed, Status<'static>>, Error> {
+        if self.options.cold {
+            match self.make_cold(&self.subjects[index]) {
+                Err(Error::StaysCached(..)) => return Ok(Err(NOT_COLD)),
+                made => made?,
+            }
+        }
+        Ok(match self.exec(index)? {
+            None => Err(TIMED_OUT),
+            Some(execed) => execed.map_err(|errno| Status::Errno(errno::name_or_unknown(errno))),
+        })
     }
 
     /// Starts an arm; `None` if it is not started any more.
@@ -192,7 +215,7 @@ impl Run<'_> {
         &mut self,
         (round, position): (u64, u64),
         index: usize,
-        execed: Option<Result<Execed, Errno>>,
+        execed: Result<Execed, Status<'static>>,
         rows: &mut Rows<Output>,
         times: &mut Times,
     ) -> Result<(), Error> {
@@ -200,9 +223,8 @@ impl Run<'_> {
         let mut row = self.row(subject)?;
         (row.round, row.position) = (round + 1, position);
         row.status = match execed {
-            None => TIMED_OUT,
-            Some(Err(errno)) => Status::Errno(errno::name_or_unknown(errno)),
-            Some(Ok(execed)) => self.fill(&mut row, subject, &execed),
+            Err(status) => status,
+            Ok(execed) => self.fill(&mut row, subject, &execed),
         };
         if let (Status::Ok, Some(exec_ns), Some(total_ns)) = (row.status, row.exec_ns, row.total_ns)
         {

@@ -1,94 +1,26 @@
-//! In which order the arms of a round are started.
+//! What is said of the order of rounds.
 
-use crate::cli::startup::ARMS_MAX;
-use crate::measure::plan::Random;
+use crate::emit::Sink;
+use crate::emit::stream::{Preamble, StreamError};
+use crate::measure::rounds::block;
+use crate::text::Text;
 
-/// Rounds in a shuffled order that is balanced: of k arms, over 2 k rounds each stands twice
-/// at each position. Such a block is made of the k rotations of one order, drawn anew for
-/// each block, and of the same backwards; so each neighbour comes from either side. With
-/// three arms these are all six orders there are.
-pub(in crate::command) struct Order {
+/// Notes how many rounds there are, and how many make a balanced block.
+pub(super) fn note<S: Sink>(
     arms: usize,
-    random: Random,
-    base: [usize; ARMS_MAX],
-    turns: [usize; 2 * ARMS_MAX],
+    rounds: u64,
+    preamble: &mut Preamble<S>,
+) -> Result<(), StreamError<S::Error>> {
+    preamble.note("rounds", Text::new().number(rounds).read()?)?;
+    let block = block(arms);
+    preamble.note("rounds_in_a_block", Text::new().number(block).read()?)
 }
 
-impl Order {
-    pub(in crate::command) fn new(arms: usize, seed: u64) -> Self {
-        Self {
-            arms,
-            random: Random::new(seed, 0),
-            base: core::array::from_fn(|arm| arm),
-            turns: core::array::from_fn(|turn| turn),
-        }
-    }
-
-    /// The arms of the round of this number, from 0; rounds are asked for one after the other.
-    pub(in crate::command) fn round(&mut self, number: u64) -> impl Iterator<Item = usize> + use<> {
-        let arms = self.arms;
-        let place = (number % (2 * arms as u64)) as usize;
-        if place == 0 {
-            self.random.shuffle(&mut self.base[..arms]);
-            self.random.shuffle(&mut self.turns[..2 * arms]);
-        }
-        let (base, turn) = (self.base, self.turns[place]);
-        (0..arms).map(move |position| {
-            let along = if turn < arms {
-                position
-            } else {
-                arms - 1 - position
-            };
-            base[(along + turn) % arms]
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeMap;
-    use std::vec::Vec;
-
-    #[test]
-    fn every_block_has_each_arm_twice_at_each_position() {
-        for arms in [2, 3, 7, ARMS_MAX] {
-            let mut order = Order::new(arms, 5);
-            for block in 0..3 {
-                let mut seen = BTreeMap::new();
-                for round in 0..2 * arms {
-                    let number = (block * 2 * arms + round) as u64;
-                    let round: Vec<usize> = order.round(number).collect();
-                    assert_eq!(round.len(), arms);
-                    for place in round.into_iter().enumerate() {
-                        *seen.entry(place).or_insert(0) += 1;
-                    }
-                }
-                assert_eq!(seen.len(), arms * arms);
-                assert!(seen.values().all(|&count| count == 2), "{seen:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn three_arms_come_in_all_six_orders() {
-        let mut order = Order::new(3, 1);
-        let mut rounds: Vec<Vec<usize>> =
-            (0..6).map(|round| order.round(round).collect()).collect();
-        rounds.sort();
-        rounds.dedup();
-        assert_eq!(rounds.len(), 6);
-    }
-
-    #[test]
-    fn the_seed_decides_the_order() {
-        let rounds = |seed| {
-            let mut order = Order::new(3, seed);
-            (0..60)
-                .flat_map(|round| order.round(round))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(rounds(1), rounds(1));
-        assert_ne!(rounds(1), rounds(2));
+/// Adds that the places are not balanced, if they are not.
+pub(super) fn say(arms: usize, rounds: u64, words: &mut Text) {
+    let block = block(arms);
+    if !rounds.is_multiple_of(block) {
+        words.add(" (no whole blocks of ").number(block);
+        words.add(": places are not balanced)");
     }
 }

@@ -20,7 +20,8 @@ pub(super) fn note<S: Sink>(preamble: &mut Preamble<S>) -> Result<(), StreamErro
     let status = match read_whole(c"/proc/sys/fs/binfmt_misc/status", &mut buffer) {
         Ok(status) => core::str::from_utf8(status.trim_ascii_end()).unwrap_or("?"),
         // Compiled in or not, without its folder nothing can be registered.
-        Err(_) => return preamble.note("binfmt_misc", "not mounted"),
+        Err(Errno::NOENT) => return preamble.note("binfmt_misc", "not mounted"),
+        Err(errno) => return preamble.note("binfmt_misc", errno::name_or_unknown(errno)),
     };
     preamble.note("binfmt_misc", status)?;
     let (mut names, mut count) = (Text::new(), Text::new());

@@ -1,13 +1,17 @@
 //! What is started: the arms, out of argv.
 
+use super::registered::FOLDER;
 use super::{Argument, handler};
-use crate::cli::startup::{ARMS_MAX, Arm, Options, Side, Via};
+use crate::cli::startup::{Arm, Options, Side, Via};
+use crate::command::command_line::joined;
 use crate::emit::Sink;
 use crate::emit::stream::{Preamble, StreamError};
 use crate::error::Error;
 use crate::fixture::copied;
 use crate::fixture::elf::{Elf, HEAD_BYTES};
-use crate::sys::file::{Identity, identity, open_any, read_at, regular_bytes};
+use crate::measure::rounds::ARMS_MAX;
+use crate::sys::file::{open_any, read_at, regular_bytes};
+use crate::sys::identity::{identity, objects_beside};
 use crate::sys::resident::resident_pages;
 use crate::sys::spawn::{self, Program, Source};
 use crate::sys::{Errno, Region};
@@ -35,7 +39,11 @@ pub(super) struct Subject {
     pub(super) path: &'static CStr,
     pub(super) program: Program,
     /// Which file that is.
-    identity: Identity,
+    identity: u64,
+    /// The folder of binfmt_misc, which an entry that goes leaves a new time.
+    entries: u64,
+    /// What [`objects`] told; 0 if nothing.
+    objects_seen: u64,
     via: Via,
     /// It did not end in time, and is not started again.
     pub(super) is_stuck: bool,
@@ -78,26 +86,23 @@ pub(super) fn note<S: Sink>(
     Ok(())
 }
 
-/// Most bytes of a command line that are noted.
-const WORDS_BYTES: usize = 800;
+/// Notes what is compared at start and end.
+pub(super) fn note_compared<S: Sink>(
+    subjects: &Subjects,
+    preamble: &mut Preamble<S>,
+) -> Result<(), StreamError<S::Error>> {
+    let is_all = subjects.iter().all(|subject| subject.objects_seen != 0);
+    preamble.note(
+        "compared",
+        match is_all {
+            true => "programs; *.so* beside them; ld.so.cache",
+            false => "programs",
+        },
+    )
+}
 
 fn command_line(arm: &Arm, argument: Argument<'_>) -> Text {
-    let mut text = Text::new();
-    let mut left = WORDS_BYTES;
-    for index in arm.first..arm.end {
-        let word = word(arm, index, argument).to_bytes();
-        let Some(rest) = left.checked_sub(word.len() + 1) else {
-            text.add(" [cut]");
-            break;
-        };
-        left = rest;
-        text.add(if index == arm.first { "" } else { " " });
-        for chunk in word.utf8_chunks() {
-            text.add_printable(chunk.valid());
-            text.add(if chunk.invalid().is_empty() { "" } else { "?" });
-        }
-    }
-    text
+    joined(&mut (arm.first..arm.end).map(|index| word(arm, index, argument).to_bytes()))
 }
 
 /// A word of an arm, without what stands before the path in the first.
@@ -149,6 +154,8 @@ impl Subject {
             path,
             program,
             identity,
+            entries: entries(),
+            objects_seen: objects(path),
             via,
             is_stuck: false,
         })
@@ -218,21 +225,55 @@ impl Subject {
         }
     }
 
-    /// Whether its file, and what takes it, are still what they were at the start.
+    /// Whether the shared objects that are looked at are those of the start. None of their times
+    /// can be put back, so that once is enough.
+    pub(super) fn check_objects(&self) -> Result<(), Error> {
+        match objects(self.path) == self.objects_seen {
+            true => Ok(()),
+            false => Err(Error::Changed(
+                self.path.to_bytes(),
+                "may have had another library: a shared object beside it, or /etc/ld.so.cache, \
+                 was replaced during the run; leave them alone",
+            )),
+        }
+    }
+
+    /// Whether its file, and what takes it, are still what they were at the start. What was
+    /// never known cannot change; that is mounting binfmt_misc meanwhile.
     pub(super) fn check_unchanged(&self) -> Result<(), Error> {
         let changed = |what| Error::Changed(self.path.to_bytes(), what);
         if identity(self.path) != Ok(self.identity) {
             return Err(changed(
-                "was replaced or written to during the run: no result is made of two programs; \
-                 give a copy that nobody touches",
+                "was replaced or written to during the run (or renamed, linked, given a mode): give \
+                 a copy that nobody touches",
             ));
         }
-        let is_same = self.via != Via::Execve || handler::of(self.path) == Ok(self.dispatch);
-        is_same.then_some(()).ok_or(changed(
-            "is taken by another handler than at the start: the entries of binfmt_misc were \
-             changed during the run; leave them alone",
-        ))
+        if self.via != Via::Execve || self.dispatch == handler::UNKNOWN {
+            return Ok(());
+        }
+        match handler::of(self.path) {
+            Ok(found) if found == self.dispatch && entries() == self.entries => Ok(()),
+            Ok(handler::UNKNOWN) => Err(changed(
+                "has no known handler any more: binfmt_misc was loaded or unmounted, or the file \
+                 made unreadable",
+            )),
+            _ => Err(changed(
+                "may have had another handler: the entries of binfmt_misc were changed during \
+                 the run; leave them alone",
+            )),
+        }
     }
+}
+
+/// What tells of the shared objects that a program may load: those beside it (`DT_RUNPATH` of
+/// `$ORIGIN`, ld.so(8)), and the list of the others, which ldconfig(8) makes anew.
+fn objects(path: &CStr) -> u64 {
+    let list = identity(c"/etc/ld.so.cache").unwrap_or(0);
+    objects_beside(path).map_or(0, |beside| beside.wrapping_add(list))
+}
+
+fn entries() -> u64 {
+    identity(FOLDER).unwrap_or(0)
 }
 
 fn title(side: Side, name: Option<&str>) -> Text {

@@ -67,7 +67,7 @@ pub fn write<S: Sink>(
         return out.text("\nAn emulated machine: its timings are in the rows, and mean nothing.");
     }
     words::comparisons(&mut out, samples, scratch)?;
-    words::first_writes(&mut out, samples, scratch)?;
+    words::first_writes(&mut out, samples, heading.page_bytes, scratch)?;
     blocks::recommended(&mut out, samples, scratch)?;
     table::distributions(&mut out, samples, scratch)
 }
@@ -121,10 +121,14 @@ fn add_bytes(line: &mut Text, count: u64) {
 }
 
 /// `part` of `whole` as a percentage with two decimals, rounded down so that 100.00 is
-/// only ever all of it; nothing if `whole` is 0.
+/// only ever all of it, and 0.00 none of it; nothing if `whole` is 0.
 fn add_percent(line: &mut Text, part: u64, whole: u64) {
     if whole > 0 {
         let centi = u128::from(part) * 10_000 / u128::from(whole);
+        if centi == 0 && part > 0 {
+            line.add("< 0.01 %");
+            return;
+        }
         line.hundredths(u64::try_from(centi).unwrap_or(u64::MAX))
             .add(" %");
     }

@@ -4,7 +4,7 @@ use crate::emit::bench_row::BenchRow;
 use crate::emit::record::Status;
 
 /// A short name from a row: a method, a layout. At most 16 bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
     bytes: [u8; 16],
     len: u8,
@@ -120,6 +120,17 @@ impl Sample {
                 Status::Skipped(_) => Outcome::Skipped,
             },
         })
+    }
+
+    /// Nanoseconds a page of the child's own first write, which is to every page of the arena,
+    /// whether it was shared or not; of a case that ended well, which has read all of it.
+    #[must_use]
+    pub fn first_write_page_ns(&self, page_bytes: u64) -> Option<u64> {
+        let pages = self.bytes_per_pass?.checked_div(page_bytes)?;
+        let ns = self
+            .first_write_ns
+            .filter(|_| self.outcome == Outcome::Ok)?;
+        ns.checked_div(pages)
     }
 
     /// Cases that can be compared: the same memory, the same blocks.

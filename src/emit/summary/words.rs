@@ -42,6 +42,15 @@ fn split_by(key: MethodKey, samples: &[Sample]) -> Text {
         line.add("unknown: no case ended well, see the status column");
         return line;
     }
+    if tracked == 0 {
+        line.right(10, &|part| {
+            part.add("none");
+        });
+        line.add(": no page was shared, in ")
+            .number(count)
+            .add(" cases");
+        return line;
+    }
     line.right_number(10, split);
     line.add(" of ").number(tracked).add(" tracked pages, ");
     add_percent(&mut line, split, tracked);
@@ -262,14 +271,13 @@ pub fn paired(
 pub(super) fn first_writes<S: Sink>(
     out: &mut Lines<'_, S>,
     samples: &[Sample],
+    page_bytes: u64,
     scratch: &mut [u64],
 ) -> Result<(), SummaryError<S::Error>> {
     let mut titled = false;
     for cases in samples.chunk_by(|a, b| a.group() == b.group() && a.method == b.method) {
-        let mut per_page = cases.iter().filter_map(|one| {
-            let pages = one.tracked_pages.filter(|&pages| pages > 0)?;
-            Some(one.first_write_ns? / pages)
-        });
+        let per_page = |one: &Sample| one.first_write_page_ns(page_bytes);
+        let mut per_page = cases.iter().filter_map(per_page);
         let Some(summary) = summarise(&mut per_page, scratch) else {
             continue;
         };

@@ -60,7 +60,11 @@ impl<'e> Expected<'e> {
         while !rest.is_empty() {
             let left = (self.page_bytes - at.0 % self.page_bytes) as usize;
             let (part, behind) = rest.split_at(left.min(rest.len()));
-            found = Some(self.part(at, part)?.after(found));
+            let Some(next) = self.part(at, part) else {
+                // What nobody knows hides no wrong front.
+                return found.filter(|&front| front != Content::Intact);
+            };
+            found = Some(next.after(found));
             at = at.plus(part.len() as u64);
             rest = behind;
         }
@@ -100,6 +104,30 @@ impl Content {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::kinds::{KINDS, Op, Sizes};
+
+    /// What lies behind the front of a hole is unknown, the front is not.
+    #[test]
+    fn a_wrong_front_of_unknown_memory_is_seen() {
+        const PAGE: usize = 4096;
+        let kind = KINDS.iter().find(|kind| kind.name == "hole").unwrap();
+        let ground = Ground::make(kind, Sizes::read(PAGE), RemoteAddr(0)).unwrap();
+        let mut own = Region::new(PAGE).unwrap();
+        let span = ground.span(Op::Cross);
+        let expected = Expected::of(kind.holds, &ground, span, &mut own).unwrap();
+        let mut block = [0x55; 2 * PAGE];
+        assert_eq!(
+            expected.judge(span.start, &block, None),
+            Some(Content::Wrong)
+        );
+        block[..PAGE].fill(0);
+        assert_eq!(
+            expected.judge(span.start, &block, None),
+            Some(Content::Zero)
+        );
+        crate::fixture::content::fill(span.start, &mut block[..PAGE]);
+        assert_eq!(expected.judge(span.start, &block, None), None);
+    }
 
     #[test]
     fn zeros_may_follow_content_and_not_precede_it() {

@@ -63,7 +63,7 @@ pub(super) fn judge(question: &Question<'_>, page_bytes: u64, probed: &Probed) -
     };
     // These read what they can, and say of the rest that they do not.
     let picks = matches!(method, Method::Kcore | Method::MapFiles | Method::Hybrid);
-    let readable = kind.readable && question.op != Op::Cross && !picks;
+    let readable = kind.readable && question.op != Op::Cross;
     match (answer.bytes, answer.end) {
         // The child is there: pagemap has no such address.
         (0, End::Failed(Errno::SRCH)) if method == Method::Kcore => {
@@ -72,7 +72,11 @@ pub(super) fn judge(question: &Question<'_>, page_bytes: u64, probed: &Probed) -
         (0, End::Failed(errno)) if method.refusal(errno).is_some() || errno == Errno::SRCH => {
             return refusal(method, errno);
         }
-        (bytes, End::Failed(errno)) if readable && bytes < probed.requested => {
+        (bytes, End::Failed(errno))
+            if readable
+                && bytes < probed.requested
+                && !(picks && method.refusal(errno).is_some()) =>
+        {
             return Status::Errno(errno::name_or_unknown(errno));
         }
         (bytes, End::Short) if readable => return Status::Short(bytes),

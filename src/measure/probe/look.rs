@@ -8,7 +8,7 @@ use crate::measure::footprint::{FootprintError, usage};
 use crate::proc::pagemap::{ENTRY_BYTES, Entry, file_offset};
 use crate::proc::smaps::Usage;
 use crate::proc::stat::Stat;
-use crate::sys::file::{Process, open, open_proc, read_at};
+use crate::sys::file::{Process, open, open_proc, read_words_at};
 use crate::sys::remote::RemoteSpan;
 use crate::sys::{Errno, Region};
 use rustix::fd::{AsFd, OwnedFd};
@@ -67,15 +67,15 @@ impl Pages {
         page_bytes: u64,
     ) -> Result<(), Errno> {
         let offset = file_offset(seen.start.0, page_bytes);
-        let bytes = (seen.len / page_bytes * ENTRY_BYTES) as usize;
-        let half = self.most * ENTRY_BYTES as usize;
-        let mut shown = bytes;
+        self.count = (seen.len / page_bytes) as usize;
+        let wanted = self.count;
         for (number, file) in tables.iter().enumerate() {
-            let from = number * half;
-            let entries = &mut self.words.bytes_mut()[from..from + bytes];
-            shown = shown.min(read_at(file.as_fd(), entries, offset)?);
+            let from = number * self.most;
+            let entries = &mut self.words.words_mut()[from..from + wanted];
+            self.count = self
+                .count
+                .min(read_words_at(file.as_fd(), entries, offset)?);
         }
-        self.count = shown / ENTRY_BYTES as usize;
         Ok(())
     }
 }
@@ -128,7 +128,7 @@ impl<'l> Look<'l> {
         Ok(State {
             target: usage(Process::Id(self.fixture.child().pid()))?,
             partner: usage(Process::Myself)?,
-            stat: self.fixture.stat().ok_or(skip("stat-cannot-be-read"))?,
+            stat: self.fixture.stat().map_err(failed)?,
         })
     }
 }
@@ -144,9 +144,10 @@ pub(super) fn flagged(pages: &mut Pages, from: usize, bits: u64) -> Result<bool,
         let Some(frame) = pages.at(page).child.frame() else {
             return Err(skip(reason::NEEDS_PRIVILEGE));
         };
-        let mut word = [0; 8];
-        let read = read_at(flags.as_fd(), &mut word, frame.number() * 8).map_err(failed)?;
-        if read < word.len() || u64::from_ne_bytes(word) & bits == 0 {
+        let mut word = [0];
+        let offset = frame.number() * ENTRY_BYTES;
+        let read = read_words_at(flags.as_fd(), &mut word, offset).map_err(failed)?;
+        if read == 0 || word[0] & bits == 0 {
             return Ok(false);
         }
     }

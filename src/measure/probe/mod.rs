@@ -13,11 +13,11 @@ use super::evidence::Evidence;
 use crate::emit::record::Status;
 use crate::fixture::kinds::{Blocks, Ground, Kind, Op, PAGES, Sizes};
 use crate::fixture::{Fixture, FixtureError, content as pattern};
-use crate::proc::pagemap::{ENTRY_BYTES, Entry, file_offset};
+use crate::proc::pagemap::{Entry, file_offset};
 use crate::proc::smaps::UsageDelta;
 use crate::reader::{End, Method};
-use crate::sys::file::{Process, open_proc, read_at};
-use crate::sys::plot::rewrite_own;
+use crate::sys::file::{Process, open_proc, read_words_at};
+use crate::sys::plot::{PAGE_MAX, renew_own, rewrite_own};
 use crate::sys::process::Faults;
 use crate::sys::{Clock, Errno, Region, RemoteAddr, errno};
 use changes::changes;
@@ -129,9 +129,6 @@ const fn skip(reason: &'static str) -> Stop {
     Stop::Status(Status::Skipped(reason))
 }
 
-/// The largest page there is: two of them hold a whole one on any CPU.
-const PAGE_MAX: usize = 65536;
-
 /// Makes the stack from here to `up_to`, and as much below as looking will use, this process's
 /// own again after a fork: it is looked at itself, and its faults are counted.
 #[inline(never)]
@@ -199,20 +196,24 @@ impl Prober {
         op: Op,
         method: Option<Method>,
     ) -> Result<Probed, FixtureError> {
-        // A page of the stack that nothing uses but the kind of that name.
+        // A page of the stack that nothing uses but the kind of that name: two of the largest
+        // hold a whole one.
         let mut room = [0_u8; 2 * PAGE_MAX];
-        let page = self.sizes.page_bytes;
         let at = room.as_ptr() as usize;
-        let start = at.next_multiple_of(page);
+        let start = at.next_multiple_of(PAGE_MAX);
         let stack = RemoteAddr(start as u64);
-        pattern::fill(stack, &mut room[start - at..start - at + page]);
+        if let Some(page) = room[start - at..].first_chunk_mut() {
+            // Fresh: the kernel keeps marks of earlier reads with each frame.
+            let renewed = renew_own(page);
+            renewed.map_err(|errno| FixtureError::Kernel("renew a page of the stack", errno))?;
+            pattern::fill(stack, &mut page[..self.sizes.page_bytes]);
+        }
         let question = Question {
             kind,
             op,
             method,
             stack,
         };
-        // Fresh pages: the kernel keeps marks of earlier reads with each.
         let probed = match Ground::make(kind, self.sizes, stack) {
             Ok(mut ground) => self.in_ground(&mut ground, &question),
             Err(status) => Ok(Probed::nothing(self.asked(&question), status)),
@@ -278,8 +279,9 @@ impl Prober {
         }
         read.rehearse(self.buffer.bytes_mut());
         own_stack(question.stack);
-        // The first look is a rehearsal, too.
-        look.now(&mut self.before)?;
+        // The first look is a rehearsal, too. It counts pages where the last one will: that place
+        // is part of this stack, and perhaps in another page than the place of the second.
+        look.now(&mut self.after)?;
         let before = look.now(&mut self.before)?;
         judge::prove(
             question.kind,
@@ -289,7 +291,7 @@ impl Prober {
             self.evidence,
         )?;
         let given = read.give(self.buffer.bytes_mut(), self.clock)?;
-        if !fixture.is_parked() {
+        if !fixture.is_parked().map_err(failed)? {
             return Err(skip("target-did-not-stay-parked"));
         }
         let after = look.now(&mut self.after)?;
@@ -318,14 +320,11 @@ impl Prober {
 /// What can be told of frames here: whether the number of a page of our own is shown.
 fn evidence(own: &mut Region, page_bytes: usize) -> Result<Evidence, Errno> {
     let offset = file_offset(own.address() as u64, page_bytes as u64);
-    let mut bytes = [0; ENTRY_BYTES as usize];
+    let mut word = [0];
     let pagemap = open_proc(Process::Myself, "pagemap")?;
-    let read = read_at(pagemap.as_fd(), &mut bytes, offset)?;
-    let entry = Entry(u64::from_ne_bytes(bytes));
-    match (
-        read == bytes.len() && entry.present(),
-        entry.frames_hidden(),
-    ) {
+    let read = read_words_at(pagemap.as_fd(), &mut word, offset)?;
+    let entry = Entry(word[0]);
+    match (read == 1 && entry.present(), entry.frames_hidden()) {
         (false, _) => Err(Errno::IO),
         (true, true) => Ok(Evidence::Exclusive),
         (true, false) => Ok(Evidence::Pfn),

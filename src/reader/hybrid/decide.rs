@@ -9,12 +9,9 @@ use crate::reader::vma::Vma;
 pub enum Way {
     /// process_vm_readv: pins the page. Harmless where a pin has nothing to unshare.
     Pin,
-    /// Anonymous and mapped by nobody else, but perhaps part of a large folio: what is mapped
-    /// there tells, see [`mapped`].
-    Own,
     /// /proc/PID/mem: takes a plain reference. Harmless wherever the page is present.
     Copy,
-    /// Not in memory: what it holds follows from what is mapped there, see [`mapped`].
+    /// Not in memory: what it holds follows from what is mapped there, see [`absent`].
     Absent,
     /// Never written by anybody: zeros, by definition; the target is not asked.
     Zeros,
@@ -74,7 +71,8 @@ pub struct Rules {
     /// ways: mapped as a whole, its first page answers for all (fs/proc/task_mmu.c,
     /// `pagemap_pmd_range`), whatever the others' mappings are; and a page that only one process
     /// maps is copied by a pin all the same while another maps any page of the folio
-    /// (mm/memory.c, `wp_can_reuse_anon_folio`).
+    /// (mm/memory.c, `wp_can_reuse_anon_folio`). Nothing else tells such a page: a VMA that gets
+    /// no huge page any more may still hold what one was broken into.
     pub large_folios_possible: bool,
     /// Whether swapped pages may be brought in.
     pub swap_in: bool,
@@ -86,20 +84,14 @@ pub struct Rules {
 /// so few pages (measured, see METHOD.md).
 pub const PIN_PAGES_MIN: usize = 3;
 
-/// So many pages of the process's own are worth asking what is mapped there, if that is not known
-/// yet: an answer of smaps costs as much as copying, instead of pinning, as many does (measured,
-/// see METHOD.md).
-pub const ASK_PAGES_MIN: u64 = 48;
-
 /// By the pagemap entry alone.
 #[must_use]
 pub const fn way(entry: Entry, rules: Rules) -> Way {
     match entry.present() {
         true if entry.file_or_shared_anon() => Way::Pin,
-        true if entry.exclusive() && rules.exclusive_is_safe => match rules.large_folios_possible {
-            true => Way::Own,
-            false => Way::Pin,
-        },
+        true if entry.exclusive() && rules.exclusive_is_safe && !rules.large_folios_possible => {
+            Way::Pin
+        }
         // Shared by fork, the zero page, a large folio that bit 56 is not sure of: all are
         // copied without harm.
         true => Way::Copy,
@@ -110,31 +102,9 @@ pub const fn way(entry: Entry, rules: Rules) -> Way {
     }
 }
 
-/// What [`Way::Own`] and [`Way::Absent`] come to, by what is mapped there; another way stays.
+/// What [`Way::Absent`] comes to, by what is mapped there.
 #[must_use]
-pub const fn mapped(way: Way, vma: Option<&Vma>) -> Way {
-    match way {
-        Way::Own => own(vma),
-        Way::Absent => absent(vma),
-        known => known,
-    }
-}
-
-/// Whether to look up what is mapped where a run of pages lies. Without an answer a run of
-/// [`Way::Own`] is copied, which is always harmless.
-#[must_use]
-pub const fn is_worth_asking(way: Way, pages: u64) -> bool {
-    !matches!(way, Way::Own) || pages >= ASK_PAGES_MIN
-}
-
-const fn own(vma: Option<&Vma>) -> Way {
-    match vma {
-        Some(vma) if !vma.large_folios_possible => Way::Pin,
-        _ => Way::Copy,
-    }
-}
-
-const fn absent(vma: Option<&Vma>) -> Way {
+pub const fn absent(vma: Option<&Vma>) -> Way {
     match vma {
         None => Way::Leave(Why::Unmapped),
         Some(vma) if vma.is_served => Way::Leave(Why::Served),
@@ -213,8 +183,8 @@ impl Iterator for Runs<'_> {
 fn join(before: Run, run: Run, pin_pages_min: usize) -> Option<Run> {
     let together = match (before.way, run.way) {
         (Way::Copy, Way::Copy) => true,
-        (Way::Copy, Way::Pin | Way::Own) => run.pages < pin_pages_min,
-        (Way::Pin | Way::Own, Way::Copy) => before.pages < pin_pages_min,
+        (Way::Copy, Way::Pin) => run.pages < pin_pages_min,
+        (Way::Pin, Way::Copy) => before.pages < pin_pages_min,
         _ => false,
     };
     together.then_some(Run {
@@ -262,7 +232,7 @@ mod tests {
             (PRESENT | EXCLUSIVE | 7, SAFE, Way::Pin),
             (PRESENT | EXCLUSIVE | SOFT_DIRTY, SAFE, Way::Pin),
             (PRESENT | EXCLUSIVE | 7, UNSAFE, Way::Copy),
-            (PRESENT | EXCLUSIVE | 7, LARGE, Way::Own),
+            (PRESENT | EXCLUSIVE | 7, LARGE, Way::Copy),
             (PRESENT | FILE | EXCLUSIVE, LARGE, Way::Pin),
             (PRESENT | 7, LARGE, Way::Copy),
             (PRESENT | 7, SAFE, Way::Copy),
@@ -305,7 +275,13 @@ mod tests {
             has_file,
             is_special,
             is_served,
-            ..plain(true)
+            start: 0,
+            end: 4096,
+            offset: 0,
+            perms: Perms::parse(b"rw-p").unwrap(),
+            device: (0, 0),
+            inode: 0,
+            may_be_swapped: true,
         };
         let cases = [
             (vma(false, false, false), Way::Zeros),
@@ -315,39 +291,9 @@ mod tests {
             (vma(true, false, true), Way::Leave(Why::Served)),
         ];
         for (vma, want) in cases {
-            assert_eq!(mapped(Way::Absent, Some(&vma)), want, "{vma:?}");
+            assert_eq!(absent(Some(&vma)), want, "{vma:?}");
         }
-        assert_eq!(mapped(Way::Absent, None), Way::Leave(Why::Unmapped));
-    }
-
-    fn plain(large_folios_possible: bool) -> Vma {
-        Vma {
-            start: 0,
-            end: 4096,
-            offset: 0,
-            perms: Perms::parse(b"rw-p").unwrap(),
-            device: (0, 0),
-            has_file: false,
-            is_special: false,
-            is_served: false,
-            large_folios_possible,
-        }
-    }
-
-    /// Not even a page that bit 56 calls exclusive is pinned where a large folio may be.
-    #[test]
-    fn an_own_page_is_pinned_only_where_no_large_folio_can_be() {
-        assert_eq!(mapped(Way::Own, Some(&plain(false))), Way::Pin);
-        assert_eq!(mapped(Way::Own, Some(&plain(true))), Way::Copy);
-        assert_eq!(mapped(Way::Own, None), Way::Copy);
-        assert_eq!(mapped(Way::Pin, Some(&plain(true))), Way::Pin);
-    }
-
-    #[test]
-    fn what_could_be_copied_is_asked_about_only_if_it_is_long_and_what_is_absent_always() {
-        assert!(!is_worth_asking(Way::Own, ASK_PAGES_MIN - 1));
-        assert!(is_worth_asking(Way::Own, ASK_PAGES_MIN));
-        assert!(is_worth_asking(Way::Absent, 1));
+        assert_eq!(absent(None), Way::Leave(Why::Unmapped));
     }
 
     /// `x`: exclusive, `s`: shared, `.`: absent.

@@ -1,11 +1,12 @@
 //! The hands of the hybrid reader: each way of getting at bytes, and the buffer they come into.
 
-use super::decide::{Way, Why, is_worth_asking, mapped};
+use super::decide::{Way, Why, absent};
 use super::window::{Window, behind, reached};
 use super::{Care, Target};
+use crate::reader::files::Shut;
 use crate::reader::map_files::MapFiles;
 use crate::reader::vma::Vmas;
-use crate::reader::{BlockReader, End, Pass, Seen};
+use crate::reader::{End, Pass, Seen};
 use crate::sys::file::{Process, open_proc, pread_once};
 use crate::sys::remote::{RemoteSpan, process_vm_readv_to};
 use crate::sys::{Errno, RemoteAddr};
@@ -26,6 +27,7 @@ pub(super) struct Hands {
     files: Option<MapFiles>,
     window: Window,
     pub(super) care: Care,
+    goes_on: bool,
 }
 
 impl Hands {
@@ -33,7 +35,7 @@ impl Hands {
         let pid = target.pid;
         let files = match target.manners.no_files {
             true => None,
-            false => Some(MapFiles::of_page_cache(target)?),
+            false => Some(MapFiles::of_memory(target)?),
         };
         Ok(Self {
             pid,
@@ -46,6 +48,7 @@ impl Hands {
                 raced: Some(0),
                 ..Care::default()
             },
+            goes_on: target.manners.one_walk,
         })
     }
 
@@ -72,7 +75,7 @@ impl Hands {
         if !self.window.has_room() {
             self.flush(io)?;
         }
-        if !matches!(way, Way::Absent | Way::Own) {
+        if way != Way::Absent {
             self.care.count(way, span.len.div_ceil(self.page_bytes));
         }
         match way {
@@ -81,7 +84,7 @@ impl Hands {
                 Ok(())
             }
             Way::Copy => self.copy(span, io),
-            Way::Absent | Way::Own => self.by_mapping(way, span, io),
+            Way::Absent => self.by_mapping(span, io),
             Way::Zeros => {
                 let filled = self.window.filled();
                 io.buffer[filled..filled + span.len as usize].fill(0);
@@ -89,10 +92,9 @@ impl Hands {
                 Ok(())
             }
             Way::File => self.file(span, io),
-            // What no reader gets ends the pass, as it does with the others.
-            Way::Leave(Why::Unmapped | Why::Guard) => {
-                self.flush(io).and(Err(End::Failed(Errno::IO)))
-            }
+            // What no reader gets ends the pass, as it does with the others, unless the pass is one
+            // of many.
+            Way::Leave(Why::Unmapped | Why::Guard) if !self.goes_on => Err(End::Failed(Errno::IO)),
             Way::Leave(_) => Ok(()),
         }
     }
@@ -109,28 +111,24 @@ impl Hands {
         }
         match end {
             End::Complete => Ok(()),
-            failed => self.flush(io).and(Err(failed)),
+            failed => Err(failed),
         }
     }
 
     /// What pagemap alone does not decide, mapping by mapping.
-    fn by_mapping(&mut self, way: Way, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
+    fn by_mapping(&mut self, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
         let mut rest = span;
         while rest.len > 0 {
-            let pages = rest.len.div_ceil(self.page_bytes);
-            if !self.vmas.knows(rest.start) && !is_worth_asking(way, pages) {
-                return self.run(mapped(way, None), rest, io);
-            }
             let vma = self.vmas.at(rest.start).map_err(End::Failed)?;
             let until = vma.map_or_else(|| self.vmas.next_start(), |vma| vma.end);
             let len = rest.len.min(until - rest.start.0);
-            self.run(mapped(way, vma.as_ref()), RemoteSpan { len, ..rest }, io)?;
+            self.run(absent(vma.as_ref()), RemoteSpan { len, ..rest }, io)?;
             rest = behind(rest, len);
         }
         Ok(())
     }
 
-    /// From the file, as far as it is in the page cache. What cannot be had is left unread.
+    /// From the file, as far as it is in memory. What cannot be had is left unread.
     fn file(&mut self, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
         let mut rest = span;
         while rest.len > 0 {
@@ -139,32 +137,33 @@ impl Hands {
             }
             let filled = self.window.filled();
             let place = &mut io.buffer[filled..filled + rest.len as usize];
-            let files = self.files.as_mut().ok_or(Errno::NOENT);
-            let len = match files.and_then(|files| files.read(rest.start, place)) {
-                Err(Errno::INTR) => 0,
-                Ok(got) if got > 0 => {
-                    let len = got as u64;
-                    self.window.take(RemoteSpan { len, ..rest });
-                    len
+            let vma = self.vmas.at(rest.start).map_err(End::Failed)?;
+            let files = self.files.as_mut().zip(vma).ok_or(Shut::Says(Errno::NOENT));
+            let held = files.and_then(|(files, vma)| files.held(&vma, rest.start, place));
+            let (got, missing, why) = match held {
+                Ok((got, missing)) => (got as u64, missing as u64, Why::NotInMemory),
+                Err(Shut::Says(Errno::INTR)) => continue,
+                Err(Shut::Zeros) => {
+                    place.fill(0);
+                    (rest.len, 0, Why::NotInMemory)
                 }
-                // One page is not in the cache; the next may be.
-                Err(Errno::AGAIN) => {
-                    let page = self.page_bytes - rest.start.0 % self.page_bytes;
-                    self.leave(page.min(rest.len))
-                }
-                Ok(_) | Err(_) => self.leave(rest.len),
+                Err(Shut::Swapped) => (0, rest.len, Why::Swapped),
+                Err(Shut::Says(_)) => (0, rest.len, Why::NotInMemory),
             };
-            rest = behind(rest, len);
+            if got > 0 {
+                self.window.take(RemoteSpan { len: got, ..rest });
+            }
+            self.leave(missing, why);
+            rest = behind(rest, got + missing);
         }
         Ok(())
     }
 
     /// Counts bytes of a file, which were to be read, as left unread.
-    fn leave(&mut self, bytes: u64) -> u64 {
+    fn leave(&mut self, bytes: u64, why: Why) {
         let pages = bytes.div_ceil(self.page_bytes);
         self.care.filed -= pages;
-        self.care.count(Way::Leave(Why::NotInMemory), pages);
-        bytes
+        self.care.count(Way::Leave(why), pages);
     }
 
     /// Fetches what was put off and hands the buffer on.

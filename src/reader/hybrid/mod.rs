@@ -39,7 +39,8 @@ pub struct Manners {
     pub no_files: bool,
     /// One walk over the target's mappings for all passes, which go up through its addresses:
     /// for who reads a process in many passes, of which each would begin the walk anew. What the
-    /// page table showed ahead of one pass is not looked at again for the next.
+    /// page table showed ahead of one pass is not looked at again for the next, and what no reader
+    /// gets does not end a pass.
     pub one_walk: bool,
 }
 
@@ -77,7 +78,7 @@ impl Care {
             Way::File => &mut self.filed,
             Way::Leave(why) => &mut self.left[why as usize],
             // Resolved before it is counted.
-            Way::Absent | Way::Own => return,
+            Way::Absent => return,
         };
         *place += pages;
     }
@@ -132,7 +133,7 @@ impl Hybrid {
                 start = start.plus(len);
             }
         }
-        self.hands.flush(io)
+        Ok(())
     }
 
     /// Memory that was looked at and that the buffer has room for.
@@ -156,6 +157,10 @@ impl Hybrid {
 }
 
 impl Reader for Hybrid {
+    fn passed_over(&self) -> u64 {
+        self.care().unread() * self.hands.page_bytes
+    }
+
     fn pass(
         &mut self,
         spans: &mut dyn Iterator<Item = RemoteSpan>,
@@ -175,6 +180,8 @@ impl Reader for Hybrid {
             pass: Pass::NOTHING,
         };
         let ended = self.every_span(spans, &mut io);
+        // What was gathered comes before what failed.
+        let ended = self.hands.flush(&mut io).and(ended);
         let mut pass = io.pass;
         pass.end = match ended {
             Ok(()) if pass.bytes == 0 && self.care().unread() > left => End::Failed(LEFT_UNREAD),
@@ -195,7 +202,7 @@ impl Reader for Hybrid {
 /// where only one process maps it. Unknown is no.
 ///
 /// A process's own `ksm_merging_pages` would not do where there are such pages: it does not
-/// count those that came with a fork. smaps_rollup does, where it has the field (Linux 6.8).
+/// count those that came with a fork. smaps_rollup does, where it has the field (Linux 6.7).
 fn nothing_is_joined(pid: i32) -> bool {
     let mut buffer = [0; 4096];
     let none = |text: &[u8]| number::decimal(text.trim_ascii()) == Some(0);

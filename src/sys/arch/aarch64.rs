@@ -18,6 +18,8 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const PTRACE: usize = 117;
     pub(in crate::sys) const KILL: usize = 129;
     pub(in crate::sys) const RT_SIGACTION: usize = 134;
+    pub(in crate::sys) const TIMER_CREATE: usize = 107;
+    pub(in crate::sys) const TIMER_SETTIME: usize = 110;
     pub(in crate::sys) const RT_SIGPROCMASK: usize = 135;
     pub(in crate::sys) const RT_SIGTIMEDWAIT: usize = 137;
     pub(in crate::sys) const SETPGID: usize = 154;

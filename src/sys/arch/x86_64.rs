@@ -11,6 +11,8 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const MUNMAP: usize = 11;
     pub(in crate::sys) const BRK: usize = 12;
     pub(in crate::sys) const RT_SIGACTION: usize = 13;
+    pub(in crate::sys) const TIMER_CREATE: usize = 222;
+    pub(in crate::sys) const TIMER_SETTIME: usize = 223;
     pub(in crate::sys) const RT_SIGPROCMASK: usize = 14;
     pub(in crate::sys) const IOCTL: usize = 16;
     pub(in crate::sys) const PREAD64: usize = 17;

@@ -1,0 +1,244 @@
+//! What reading a live process would change, by its page table: one rule for `survey`, which
+//! says it, and `audit`, which compares it with what came.
+
+use super::live::Vma;
+use super::probe::prober;
+use crate::emit::record::Status;
+use crate::error::Error;
+use crate::fixture::kinds::{KINDS, Op};
+use crate::measure::census::Census;
+use crate::measure::probe::{Probed, Prober};
+use crate::reader::Method;
+use crate::sys::Clock;
+use heapless::Vec;
+
+/// What [`Splits::untried`] means.
+pub(super) const UNTRIED: Error = Error::Invalid(
+    "no reader could be tried on a child: raise ulimit -n or -u, or there is no memory",
+);
+
+/// Pages of a VMA, or of several, by what reading them would do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Forecast {
+    /// Anonymous, and mapped by others, too.
+    shared: u64,
+    /// Of which pagemap does not tell whether others have them: possibly part of a large folio,
+    /// or swapped out.
+    doubtful: u64,
+    /// Absent or swapped out, and brought in by a reader that takes everything; at most.
+    pub(super) faulted: u64,
+    /// The swapped-out ones of these.
+    pub(super) swapped: u64,
+    /// Its owner may not read it; /proc/PID/mem may all the same.
+    unreadable: bool,
+}
+
+impl Forecast {
+    /// Of a page that may be shared or not.
+    pub(super) const DOUBT: Self = Self {
+        doubtful: 1,
+        ..Self::NONE
+    };
+
+    const NONE: Self = Self {
+        shared: 0,
+        doubtful: 0,
+        faulted: 0,
+        swapped: 0,
+        unreadable: false,
+    };
+
+    /// Of a VMA; nobody reads what `audit` leaves out. `large`: an anonymous page of it may be part
+    /// of a large folio, see [`may_be_large`](super::live::may_be_large).
+    pub(super) const fn of(vma: &Vma, census: &Census, large: bool) -> Self {
+        let mut forecast = Self {
+            unreadable: !vma.perms.readable,
+            ..Self::NONE
+        };
+        if vma.unsafe_to_read.is_some() {
+            return forecast;
+        }
+        forecast.shared = census.shared_anon;
+        if large {
+            forecast.doubtful = census.anonymous();
+        }
+        // A fork shares what is in swap, too, and pagemap does not tell; what is shared comes in
+        // as one page, which a pin then copies. Of shared memory there is nothing to copy.
+        if !vma.perms.shared {
+            forecast.doubtful += census.swapped;
+        }
+        if vma.perms.readable {
+            forecast.swapped = census.swapped;
+            forecast.faulted = census.swapped + census.absent - census.out_of_reach;
+        }
+        forecast
+    }
+
+    /// Adds another VMA's.
+    pub(super) const fn add(&mut self, other: &Self) {
+        self.shared += other.shared;
+        self.doubtful += other.doubtful;
+        self.faulted += other.faulted;
+        self.swapped += other.swapped;
+    }
+
+    /// Pages that a reader brings in, which may take swapped pages or not.
+    pub(super) const fn brought_in(&self, method: Method, swap_in: bool) -> u64 {
+        match method {
+            Method::Hybrid if swap_in => self.swapped,
+            Method::Hybrid | Method::Kcore | Method::MapFiles => 0,
+            _ => self.faulted,
+        }
+    }
+}
+
+/// Whether readers split shared pages on this kernel, each tried on a child of our own when it
+/// is first asked about.
+pub(super) struct Splits {
+    clock: Clock,
+    page_bytes: usize,
+    prober: Option<Prober>,
+    known: Vec<(Method, Option<bool>), { Method::ALL.len() }>,
+    /// Whether there was no child to try a reader on.
+    pub(super) untried: bool,
+}
+
+impl Splits {
+    /// Nothing tried yet.
+    pub(super) const fn untried(clock: Clock, page_bytes: usize) -> Self {
+        Self {
+            clock,
+            page_bytes,
+            prober: None,
+            known: Vec::new(),
+            untried: false,
+        }
+    }
+
+    /// How many pages `method` splits; `None` if that could not be tried, or if there are doubtful
+    /// ones.
+    pub(super) fn of(&mut self, method: Method, forecast: &Forecast) -> Option<u64> {
+        let (shared, doubtful) = match forecast.unreadable && method != Method::Proc {
+            true => (0, 0),
+            false => (forecast.shared, forecast.doubtful),
+        };
+        if shared + doubtful == 0 {
+            return Some(0);
+        }
+        let known = self.known.iter().find(|(known, _)| *known == method);
+        let splits = match known {
+            Some(&(_, splits)) => splits,
+            None => {
+                let tried = self.tried(method);
+                // There is room for every method.
+                let _ = self.known.push((method, tried));
+                tried
+            }
+        };
+        match splits? {
+            true if doubtful > 0 => None,
+            true => Some(shared),
+            false => Some(0),
+        }
+    }
+
+    fn tried(&mut self, method: Method) -> Option<bool> {
+        if self.prober.is_none() {
+            self.prober = prober(self.clock, self.page_bytes).ok();
+        }
+        let prober = self.prober.as_mut();
+        let probed = prober.and_then(|prober| {
+            let probed = prober.probe(&KINDS[0], Op::Page, Some(method));
+            probed.ok()
+        });
+        // The others are answers: not in this kernel, not permitted.
+        let is_answer = |probed: &Probed| !matches!(probed.status, Status::Errno(_));
+        let probed = probed.filter(is_answer);
+        self.untried |= probed.is_none();
+        let probed = probed?;
+        let changes = probed.changes.filter(|_| probed.status == Status::Ok)?;
+        Some(changes.split > 0)
+    }
+}
+
+/// What reading a process would change, as far as its page table tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outlook {
+    /// Pages that vmread would split.
+    pub(super) vmread_split: Option<u64>,
+    /// Pages that hybrid would split.
+    pub(super) hybrid_split: Option<u64>,
+    /// Absent and swapped-out pages that all but hybrid would bring in.
+    pub(super) brought_in: u64,
+}
+
+impl Outlook {
+    /// The reader to take, and why.
+    pub(super) const fn advice(&self) -> (Method, &'static str) {
+        match (self.vmread_split, self.hybrid_split) {
+            (Some(0), _) if self.brought_in == 0 => (
+                Method::Vmread,
+                ", 1 MiB a call: there is nothing to split or to bring in, and it is fastest",
+            ),
+            (_, Some(0)) => (
+                Method::Hybrid,
+                ": it splits nothing and brings nothing in; swapped-out pages it leaves unread",
+            ),
+            (Some(0), _) => (
+                Method::Vmread,
+                ", 1 MiB a call: it splits nothing here, but brings in what is absent",
+            ),
+            _ => (
+                Method::Proc,
+                ": it splits nothing, but brings in what is absent or swapped out",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proc::maps::MapsLine;
+
+    /// A fork shares pages in swap, too; pages of shared memory are not copied.
+    #[test]
+    fn what_is_in_swap_may_be_shared() {
+        let census = Census {
+            exclusive: 5,
+            swapped: 7,
+            guard: 2,
+            absent: 30,
+            out_of_reach: 10,
+            ..Census::default()
+        };
+        let of = |line: &[u8]| {
+            let vma = Vma::of(&MapsLine::parse(line).unwrap());
+            let forecast = Forecast::of(&vma, &census, false);
+            (forecast.doubtful, forecast.faulted)
+        };
+        assert_eq!(of(b"1000-9000 rw-p 00000000 00:00 0 "), (7, 27));
+        assert_eq!(of(b"1000-9000 rw-s 00000000 00:01 5 /dev/zero"), (0, 27));
+        assert_eq!(of(b"1000-9000 ---p 00000000 00:00 0 "), (7, 0));
+        assert_eq!(of(b"1000-9000 r--p 00000000 00:00 0 [vvar]"), (0, 0));
+    }
+
+    #[test]
+    fn advice_follows_what_would_change() {
+        let advice = |vmread_split, hybrid_split, brought_in| {
+            let outlook = Outlook {
+                vmread_split,
+                hybrid_split,
+                brought_in,
+            };
+            outlook.advice().0
+        };
+        assert_eq!(advice(Some(0), Some(0), 0), Method::Vmread);
+        assert_eq!(advice(Some(9), Some(0), 0), Method::Hybrid);
+        assert_eq!(advice(Some(0), Some(0), 7), Method::Hybrid);
+        assert_eq!(advice(None, Some(0), 0), Method::Hybrid);
+        assert_eq!(advice(Some(0), None, 7), Method::Vmread);
+        assert_eq!(advice(Some(9), None, 0), Method::Proc);
+        assert_eq!(advice(None, None, 0), Method::Proc);
+    }
+}

@@ -1,0 +1,242 @@
+//! `hybrid` and the files behind a process's mappings: what it reads of them, what it leaves, and
+//! that nobody notices.
+
+mod common;
+#[path = "common/audit.rs"]
+mod helpers;
+
+use common::{Folder, is_root, stdout, whole_stream};
+use cowitness::proc::maps::MapsLine;
+use cowitness::reader::{AnyReader, Care, Method, Target};
+use cowitness::sys::RemoteAddr;
+use cowitness::sys::remote::RemoteSpan;
+use cowitness::sys::resident::resident_pages;
+use helpers::{audit, get, state};
+use rustix::fd::AsFd;
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const PAGE: usize = 4096;
+const PAGES: usize = 256;
+
+/// Maps a file and waits; `lease` asks for one first. Says what became of that.
+const MAPS: &str = r#"
+import fcntl, mmap, os, sys
+file = os.open(sys.argv[1], os.O_RDONLY)
+memory = mmap.mmap(file, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
+if "lease" in sys.argv:
+    fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("ready", flush=True)
+sys.stdin.read()
+"#;
+
+/// Drops a file's pages and reads the first bytes again, behind which the kernel reads ahead.
+const DROPS: &str = r#"
+import os, sys
+file = os.open(sys.argv[1], os.O_RDONLY)
+os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+os.pread(file, int(sys.argv[2]), 0)
+"#;
+
+fn python(script: &str, args: &[&str]) -> Command {
+    let mut command = Command::new("/usr/bin/python3");
+    command.args(["-c", script]).args(args);
+    command
+}
+
+/// A file in the build folder, which is on a disk rather than a temporary folder is; each page is
+/// unlike the others. Gone with the value.
+struct OnDisk(PathBuf);
+
+impl OnDisk {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::write(&path, contents()).unwrap();
+        File::open(&path).unwrap().sync_all().unwrap();
+        Self(path)
+    }
+
+    fn text(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+
+    fn cached(&self) -> u64 {
+        let path = CString::new(self.text()).unwrap();
+        let file = cowitness::sys::file::open(&path).unwrap();
+        resident_pages(file.as_fd(), (PAGES * PAGE) as u64, PAGE).unwrap()
+    }
+}
+
+impl Drop for OnDisk {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn contents() -> Vec<u8> {
+    (0..PAGES * PAGE)
+        .map(|at| (at / PAGE * 7 + at % 251) as u8 | 1)
+        .collect()
+}
+
+/// The mapping with that name.
+fn mapping(pid: u32, name: &str) -> RemoteSpan {
+    let maps = fs::read(format!("/proc/{pid}/maps")).unwrap();
+    let mut lines = maps
+        .split(|&byte| byte == b'\n')
+        .filter_map(MapsLine::parse);
+    let vma = lines.find(|vma| vma.name == name.as_bytes());
+    let vma = vma.expect("it is mapped");
+    RemoteSpan {
+        start: RemoteAddr(vma.start),
+        len: vma.end - vma.start,
+    }
+}
+
+/// What hybrid gives of it, by offset, and what became of its pages.
+fn read(pid: u32, span: RemoteSpan) -> (BTreeMap<usize, Vec<u8>>, Care) {
+    let target = Target::process(pid.cast_signed(), PAGE);
+    let mut reader = AnyReader::open(Method::Hybrid, &target).unwrap();
+    let mut found = BTreeMap::new();
+    let mut see = |at: RemoteAddr, bytes: &[u8]| {
+        found.insert((at.0 - span.start.0) as usize, bytes.to_vec());
+    };
+    let mut buffer = vec![0; 1 << 20];
+    let spans = &mut [span].into_iter();
+    reader.any().pass(spans, PAGE, &mut buffer, Some(&mut see));
+    (found, *reader.care().unwrap())
+}
+
+/// Neither what is not there nor what the kernel would read ahead comes into the page cache, and
+/// what is there is read; the faults of that are not among those of the target's pages.
+#[test]
+fn reading_a_file_brings_nothing_into_the_page_cache() {
+    if !is_root() {
+        eprintln!("skipped: map_files needs root");
+        return;
+    }
+    for begun in [0, 4 * PAGE, PAGES * PAGE] {
+        let file = OnDisk::new(&format!("page-cache-{begun}"));
+        let target = helpers::Target::of(&mut python(MAPS, &[file.text()]));
+        let dropped = python(DROPS, &[file.text(), &begun.to_string()]).status();
+        assert!(dropped.unwrap().success());
+        let before = file.cached();
+        if begun == 0 && before > 0 {
+            eprintln!("skipped: this file system keeps what it is told to drop");
+            return;
+        }
+        // Once for this process's own memory.
+        read(target.pid(), mapping(target.pid(), file.text()));
+        let (found, care) = read(target.pid(), mapping(target.pid(), file.text()));
+        assert_eq!(file.cached(), before, "{begun}");
+        assert_eq!((care.filed, care.unread()), (before, PAGES as u64 - before));
+        let contents = contents();
+        let mut bytes = 0;
+        for (at, piece) in &found {
+            assert!(contents[*at..].starts_with(piece), "{at}");
+            bytes += piece.len();
+        }
+        assert_eq!(bytes as u64, before * PAGE as u64);
+        // A fault brings 16 pages: without the discount these were more.
+        assert!(care.raced.unwrap() <= 8, "{care:?}");
+    }
+}
+
+/// Opening the file would send its owner a signal, of which it dies.
+#[test]
+fn a_lease_is_not_broken() {
+    if !is_root() {
+        eprintln!("skipped: map_files needs root");
+        return;
+    }
+    let file = OnDisk::new("leased");
+    let pages = PAGES as i64;
+    let target = helpers::Target::of(&mut python(MAPS, &[file.text(), "lease"]));
+    let pid = target.pid().to_string();
+    let inode = format!(":{} ", fs::metadata(&file.0).unwrap().ino());
+    let locks = || {
+        let text = fs::read_to_string("/proc/locks").unwrap();
+        let line = text.lines().find(|line| line.contains(&inode));
+        line.map(|line| line.split_once(": ").unwrap().1.to_owned())
+    };
+    let before = locks().expect("it has its lease");
+    assert!(before.starts_with("LEASE  ACTIVE"), "{before}");
+    for method in ["hybrid", "map-files"] {
+        let row = audit(&format!("--method {method} {pid}")).rows[0].clone();
+        let unread = get(&row, "unread_bytes") / get(&row, "page_bytes");
+        assert!(unread >= pages, "{row:?}");
+        if method == "hybrid" {
+            assert!(get(&row, "left_not_in_memory_pages") >= pages, "{row:?}");
+        }
+        assert_eq!(locks().as_ref(), Some(&before), "{method}");
+        assert_eq!(state(&pid), 'S', "{method}");
+    }
+    let (_, care) = read(target.pid(), mapping(target.pid(), file.text()));
+    assert_eq!(care.unread(), pages.cast_unsigned());
+    drop(target);
+    let target = helpers::Target::of(&mut python(MAPS, &[file.text()]));
+    let (_, care) = read(target.pid(), mapping(target.pid(), file.text()));
+    assert_eq!(care.filed, pages.cast_unsigned(), "without one it is read");
+}
+
+/// Something else than the device may be mounted on /dev/zero.
+#[test]
+fn the_name_of_dev_zero_is_not_believed() {
+    const MOUNTS: &str =
+        r#"mount --bind "$1" /dev/zero && exec /usr/bin/python3 -c "$2" /dev/zero"#;
+    /// The device has no size.
+    const ZEROS: &str = r#"
+import mmap, os, sys
+memory = mmap.mmap(os.open("/dev/zero", os.O_RDONLY), 1 << 20, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
+print("ready", flush=True)
+sys.stdin.read()
+"#;
+    if !is_root() {
+        eprintln!("skipped: map_files needs root");
+        return;
+    }
+    let file = OnDisk::new("not-zero");
+    let mut unshare = Command::new("unshare");
+    unshare.args(["-m", "sh", "-c", MOUNTS, "sh", file.text(), MAPS]);
+    let target = helpers::Target::of(&mut unshare);
+    if target.ready != "ready" {
+        eprintln!("skipped: nothing can be mounted here");
+        return;
+    }
+    let (found, care) = read(target.pid(), mapping(target.pid(), "/dev/zero"));
+    let bytes: Vec<u8> = found.into_values().flatten().collect();
+    assert!(bytes == contents(), "{care:?}");
+    let target = helpers::Target::of(&mut python(ZEROS, &[]));
+    let (found, care) = read(target.pid(), mapping(target.pid(), "/dev/zero"));
+    let bytes: Vec<u8> = found.into_values().flatten().collect();
+    assert!(bytes == vec![0; PAGES * PAGE], "{care:?}");
+}
+
+/// Who may not follow the links knows nothing of what the process has not touched.
+#[test]
+fn without_the_right_to_open_files_they_are_left() {
+    let Some((mut command, _folder)) = common::command_as_nobody("audit -q --stop") else {
+        return;
+    };
+    let folder = Folder::open_to_all();
+    let path = folder.0.join("file");
+    fs::write(&path, contents()).unwrap();
+    let mut python = python(MAPS, &[path.to_str().unwrap()]);
+    let target = helpers::Target::of(python.uid(65534).gid(65534).current_dir("/"));
+    let output = command.arg(target.pid().to_string()).output().unwrap();
+    if String::from_utf8_lossy(&output.stderr).contains("Yama") {
+        eprintln!("skipped: Yama allows nobody only its own children");
+        return;
+    }
+    let row = &whole_stream(&stdout(&output)).rows[0];
+    assert!(
+        get(row, "left_not_in_memory_pages") >= PAGES as i64,
+        "{row:?}"
+    );
+    assert_eq!(get(row, "faulted_in_pages"), 0, "{row:?}");
+}
