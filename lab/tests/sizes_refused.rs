@@ -117,15 +117,14 @@ fn an_object_as_large_as_sqlite_has_none_is_named() {
     );
 }
 
-/// The limit that setrlimit(2) calls `RLIMIT_FSIZE`, in blocks of 512 bytes in a POSIX shell.
-#[test]
-fn a_limit_of_file_sizes_leaves_nothing_behind() {
+/// Runs `sizes` on an object under a limit of the shell; what it said.
+fn limited(limit: &str) -> String {
     let mut corpus = Corpus::new();
     corpus.object("object", &noise(1, 500_000));
     corpus.line("root", "object");
     corpus.object("manifest", corpus.manifest.as_bytes());
     let ran = Command::new("sh")
-        .args(["-c", "ulimit -f 200 && exec \"$@\"", "sh"])
+        .args(["-c", &format!("ulimit {limit} && exec \"$@\""), "sh"])
         .args([env!("CARGO_BIN_EXE_cowitness-lab"), "sizes", "--manifest"])
         .arg(corpus.path("manifest"))
         .arg("--scratch")
@@ -133,16 +132,26 @@ fn a_limit_of_file_sizes_leaves_nothing_behind() {
         .output()
         .unwrap();
     let stderr = String::from_utf8(ran.stderr).unwrap();
-    assert_eq!(
-        (ran.status.code(), ran.stdout.len()),
-        (Some(1), 0),
-        "{stderr}"
-    );
-    assert!(
-        stderr.contains("hint: the stores need room: --scratch"),
-        "{stderr}"
-    );
+    let ended = (ran.status.code(), ran.stdout.len());
+    assert_eq!(ended, (Some(1), 0), "{stderr}");
     assert!(is_empty(&corpus.stores()));
+    stderr
+}
+
+/// The limits that setrlimit(2) calls `RLIMIT_FSIZE`, in blocks of 512 bytes in a POSIX shell, and
+/// `RLIMIT_NOFILE`.
+#[test]
+fn a_limit_is_named_and_leaves_nothing_behind() {
+    for (limit, hint) in [
+        ("-f 200", "hint: the stores need room: --scratch"),
+        (
+            "-n 8",
+            "hint: some twenty files have to be open at once: ulimit -n",
+        ),
+    ] {
+        let said = limited(limit);
+        assert!(said.contains(hint), "{limit}: {said}");
+    }
 }
 
 #[test]

@@ -95,15 +95,19 @@ fn level_of<'d, H: Header, R: ReadRef<'d>>(tables: &Tables<'d, H, R>) -> read::R
         false if tables.is_for_debuggers()? => return Ok(DEBUG_ALONE),
         false => {}
     }
-    let mut level = STRIPPED;
+    let (mut level, mut named_so) = (STRIPPED, false);
     for section in tables.sections.iter() {
         let flags: u64 = section.sh_flags(endian).into();
-        level = level.max(mark(tables.name(section)?, flags));
+        let name = tables.name(section)?;
+        level = level.max(mark(name, flags));
+        named_so |= name == b".symtab";
     }
     let symbols = tables
         .sections
         .symbols(endian, tables.data, elf::SHT_SYMTAB)?;
     let found = match symbols.iter().any(|symbol| is_local(endian, symbol)) {
+        // A section of this name that is no such table is not what strip(1) leaves.
+        _ if symbols.is_empty() && named_so => SYMBOLS,
         _ if symbols.is_empty() => STRIPPED,
         true => SYMBOLS,
         false => NO_LOCALS,

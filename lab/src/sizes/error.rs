@@ -261,3 +261,29 @@ impl SizesError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_errno_without_a_name_is_its_number() {
+        let told = |number| Told::of(&io::Error::from_raw_os_error(number));
+        assert_eq!(told(116), Told::Errno("ESTALE".to_owned()));
+        // EUCLEAN.
+        assert_eq!(told(117).status(), Status::Errno("117"));
+        let end = io::Error::from(io::ErrorKind::UnexpectedEof);
+        assert_eq!(Told::of(&end), Told::Reason("unreadable"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_store_is_no_objects_fault() {
+        let file = |doing| {
+            let error = io::Error::from_raw_os_error(28);
+            SizesError::from(HostError::file(doing, Path::new("a"))(error))
+        };
+        assert!(file("open").is_objects() && file("read").is_objects());
+        assert!(!file("store").is_objects() && !file("write").is_objects());
+        assert!(!SizesError::Empty.is_objects());
+    }
+}
