@@ -245,7 +245,7 @@ fn a_mapping_of_the_kernel_is_no_loss_to_a_survey() {
     let header = header.collect::<Vec<_>>().join(",");
     let row = |name: &str, status: &str| {
         let counts = ",1".repeat(10);
-        format!("survey,,6.1,x86_64,4096,7,0,1000,r-xp,{name}{counts},{status},1,1,0")
+        format!("survey,,6.1,x86_64,4096,7,0,1000,r-xp,{name}{counts},{status},1,1,0,0,4,")
     };
     let of = |status: &str| {
         let rows = [row("[stack]", "ok"), row("[vsyscall]", status)];

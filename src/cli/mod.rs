@@ -321,12 +321,12 @@ pub fn parse(
                 program.unwrap_or(b"built-in"),
             );
             let words = &mut words.take_while(|word| !is_end(word));
-            options(
-                &sharing::SPEC,
-                words,
-                &mut asked.sharing,
-                &mut asked.effective,
-            )
+            let effective = &mut asked.effective;
+            let request = options(&sharing::SPEC, words, &mut asked.sharing, effective);
+            if program.is_some() {
+                effective.retain(|(name, _)| !sharing::OF_BUILT_IN.contains(name));
+            }
+            request
         }
         b"survey" => options(
             &survey::SPEC,

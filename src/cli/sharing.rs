@@ -79,14 +79,14 @@ pub struct Options {
     builtin_settings: usize,
 }
 
-/// So many options are of the built-in subject only.
-const OF_BUILTIN: usize = 4;
+/// Options of the built-in subject only; with a program they are not in effect.
+pub(super) const OF_BUILT_IN: [&str; 4] = ["--touch", "--text", "--data", "--dir"];
 
 impl Options {
     /// Whether an option was given that decides nothing.
     #[must_use]
     pub fn has_idle_option(&self) -> bool {
-        self.program.is_some() && self.builtin_settings > OF_BUILTIN
+        self.program.is_some() && self.builtin_settings > OF_BUILT_IN.len()
     }
 }
 

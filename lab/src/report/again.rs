@@ -45,6 +45,7 @@ const SPELLINGS: [Spelling; 5] = [
 
 /// Notes of what is no option of the command's, but an operand.
 const PROGRAM: &str = "option_program";
+const ARGUMENTS: &str = "option_arguments";
 const FILE: &str = "option_file";
 
 /// What `sharing` runs without a program.
@@ -52,6 +53,8 @@ const BUILT_IN: &str = "built-in";
 
 /// How the words of an arm end if not all of them were noted.
 const CUT: &str = " [cut]";
+
+const BEGINNING: &str = "The notes hold the beginning of a program's words alone.";
 
 /// Of a stream.
 pub fn command(source: &Source) -> Again {
@@ -96,7 +99,7 @@ fn options(notes: &[Note], apart: bool) -> Vec<String> {
     };
     let own = notes
         .iter()
-        .filter(|note| note.key != PROGRAM && note.key != FILE);
+        .filter(|note| ![PROGRAM, ARGUMENTS, FILE].contains(&&*note.key));
     let mut words: Vec<String> = own.filter_map(option).collect();
     for key in ["seed", "label"] {
         let given = value(notes, key).filter(|value| *value != "none");
@@ -119,15 +122,16 @@ fn arms(source: &Source) -> Operands {
         .filter_map(|note| Some((note.key.strip_prefix(ARM)?, &*note.value)))
         .collect();
     if arms.iter().any(|(_, words)| words.ends_with(CUT)) {
-        return Err("The notes hold the beginning of a program's words alone.");
+        return Err(BEGINNING);
     }
     let of = |name: &str| arms.iter().find(|(arm, _)| *arm == name);
     match (of("a"), of("b"), arms.is_empty()) {
         (_, _, true) => Err("The notes do not name the programs."),
-        (Some((_, a)), Some((_, b)), _) => {
-            let words = |words: &str| words.split(' ').map(quoted).collect::<Vec<_>>().join(" ");
-            Ok(vec![format!("--a {} -- --b {}", words(a), words(b))])
-        }
+        (Some((_, a)), Some((_, b)), _) => Ok(vec![format!(
+            "--a {} -- --b {}",
+            each_quoted(a),
+            each_quoted(b)
+        )]),
         _ => {
             let word = |(arm, path): &(&str, &str)| quoted(&format!("{arm}={path}"));
             Ok(arms.iter().map(word).collect())
@@ -150,8 +154,20 @@ fn program(source: &Source) -> Operands {
     match value(&source.notes, PROGRAM) {
         None => Err("The notes do not name the program."),
         Some(BUILT_IN) => Ok(Vec::new()),
-        Some(program) => Ok(vec!["--".to_owned(), quoted(program)]),
+        Some(program) => {
+            let mut words = vec!["--".to_owned(), quoted(program)];
+            match value(&source.notes, ARGUMENTS) {
+                Some(cut) if cut.ends_with("[cut]") => return Err(BEGINNING),
+                None | Some("") => {}
+                Some(arguments) => words.push(each_quoted(arguments)),
+            }
+            Ok(words)
+        }
     }
+}
+
+fn each_quoted(words: &str) -> String {
+    words.split(' ').map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// For a POSIX shell.
@@ -235,6 +251,7 @@ mod tests {
             ("command", "sharing"),
             ("option_aslr", "on"),
             ("option_program", "cat"),
+            ("option_arguments", "-n a;b"),
         ];
         let cases: [Case<'_>; 5] = [
             ("audit", &[7], &audit, "cowitness audit --stop 7"),
@@ -256,7 +273,12 @@ mod tests {
                 &heap,
                 "cowitness memmap --mode heap --seed 1",
             ),
-            ("sharing", &[], &cat, "cowitness sharing --aslr=on -- cat"),
+            (
+                "sharing",
+                &[],
+                &cat,
+                "cowitness sharing --aslr=on -- cat -n 'a;b'",
+            ),
         ];
         for (record, pids, notes, want) in cases {
             assert_eq!(command(&source(record, pids, notes)).unwrap(), want);
