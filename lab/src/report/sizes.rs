@@ -11,6 +11,9 @@ use crate::text::shown;
 /// The most rows of one table: of more, some in even steps are shown.
 const ROWS_MAX: usize = 300;
 
+/// The most curves of one stream; `sizes` itself writes eight.
+const CURVES_MAX: usize = 12;
+
 /// The models, in the order of the columns.
 const MODELS: [&str; 4] = ["private", "store", "store, symbols", "chunks"];
 
@@ -61,7 +64,7 @@ impl Sizes {
         let is_whole = rows().all(|row| row.why.is_none());
         let sound = rows().filter(|row| row.why.is_none());
         let settings = grouped(sound.map(|row| ((row.page_size, row.avg_chunk), row)));
-        let curves = settings.iter();
+        let curves = settings.iter().take(CURVES_MAX);
         let curves = curves.map(|(setting, rows)| Curves::of(*setting, rows, is_whole));
         let name = match &*files.label {
             "" => files.source.place.clone(),
@@ -74,9 +77,15 @@ impl Sizes {
             true => format!("{name}: {said}"),
             false => said,
         });
-        let remarks = losses(rows().map(|row| row.why.as_deref()), "rows")
-            .into_iter()
-            .collect();
+        let left_out = settings.len().saturating_sub(CURVES_MAX);
+        let left_out = (left_out > 0).then(|| {
+            format!(
+                "{CURVES_MAX} of {} page sizes and averages are shown.",
+                settings.len()
+            )
+        });
+        let lost = losses(rows().map(|row| row.why.as_deref()), "rows");
+        let remarks = lost.into_iter().chain(left_out).collect();
         Self {
             name,
             said: said.unwrap_or_default(),
