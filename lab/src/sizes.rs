@@ -10,6 +10,7 @@ mod dynamic;
 mod elf;
 mod error;
 mod image;
+mod models;
 mod patient;
 mod plan;
 mod source;
@@ -18,21 +19,19 @@ mod store;
 pub use error::SizesError;
 
 use crate::cli::SizesOptions;
-use crate::digest::{Hash, Hashed, Hashing};
+use crate::digest::{Hash, Hashed};
 use crate::failure::Failure;
 use crate::host::Interrupt;
 use crate::out;
 use crate::progress::Progress;
 use crate::scratch::Scratch;
 use crate::text::printable;
-use chunks::Chunks;
-use curve::{ChunkPoint, Manifest, Point, Run, Unknown};
+use curve::{Manifest, Point, Run, Unknown};
+use models::Models;
 use patient::Patient;
-use plan::{Member, Plan};
-use source::Heeding;
+use plan::Plan;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
-use store::{Blobs, Segments, Store};
 
 /// How many directories of killed runs are said.
 const LEFT_SAID: usize = 3;
@@ -210,101 +209,6 @@ fn go_on(interrupt: &Interrupt) -> Result<(), SizesError> {
     interrupt
         .signal()
         .map_or(Ok(()), |signal| Err(SizesError::Stopped(signal)))
-}
-
-/// All storage models, and what they hold so far.
-struct Models {
-    blobs: Blobs,
-    segments: Segments,
-    chunks: Vec<Chunks>,
-    point: Point,
-}
-
-impl Models {
-    fn create(options: &SizesOptions, directory: &Path) -> Result<Self, SizesError> {
-        let page_bytes = options.page_bytes;
-        let chunks = options.averages.iter();
-        let chunks = chunks.map(|average| Chunks::create(directory, *average, page_bytes));
-        Ok(Self {
-            blobs: Blobs::create(&directory.join("blobs"), page_bytes)?,
-            segments: Segments::create(&directory.join("segments"), page_bytes)?,
-            chunks: chunks.collect::<Result<_, _>>()?,
-            point: Point::default(),
-        })
-    }
-
-    fn stores(&mut self) -> impl Iterator<Item = &mut dyn Store> {
-        let relational: [&mut dyn Store; 2] = [&mut self.blobs, &mut self.segments];
-        let chunks = self
-            .chunks
-            .iter_mut()
-            .map(|chunks| chunks as &mut dyn Store);
-        relational.into_iter().chain(chunks)
-    }
-
-    /// Adds the closure of a root and says how large everything is now.
-    fn add(&mut self, plan: &Plan, root: u64, interrupt: &Interrupt) -> Result<Point, SizesError> {
-        plan.at_once(|| {
-            for member in plan.members(root)? {
-                go_on(interrupt)?;
-                self.add_member(plan, root, &member, interrupt)?;
-            }
-            self.stores().try_for_each(Store::commit)
-        })?;
-        self.weigh()?;
-        Ok(self.point.clone())
-    }
-
-    fn add_member(
-        &mut self,
-        plan: &Plan,
-        root: u64,
-        member: &Member,
-        interrupt: &Interrupt,
-    ) -> Result<(), SizesError> {
-        self.point.objects += 1;
-        self.point.private += member.bytes;
-        if !plan.is_new(member.id, root)? {
-            return Ok(());
-        }
-        self.point.distinct_objects += 1;
-        self.point.distinct_bytes += member.bytes;
-        self.stores()
-            .try_for_each(|store| store.put(member, interrupt))
-    }
-
-    fn weigh(&mut self) -> Result<(), SizesError> {
-        self.point.blobs = database::bytes(&self.blobs.0)?;
-        self.point.segments = database::bytes(&self.segments.0)?;
-        let points = self.chunks.iter().map(|chunks| {
-            Ok(ChunkPoint {
-                chunks: chunks.chunks,
-                distinct: chunks.distinct,
-                pack: chunks.pack_bytes,
-                index: chunks.index_bytes()?,
-            })
-        });
-        self.point.chunks = points.collect::<Result<_, SizesError>>()?;
-        Ok(())
-    }
-
-    /// Refuses a store that does not give an object back as it was.
-    fn prove(&mut self, plan: &Plan, id: u64, interrupt: &Interrupt) -> Result<(), SizesError> {
-        let Some(wanted) = plan.stored_hash(id)? else {
-            return Ok(());
-        };
-        for store in self.stores() {
-            let mut found = Hashing::default();
-            store.get(id, &mut Heeding::new(&mut found, interrupt))?;
-            if found.hash() != wanted {
-                return Err(SizesError::Altered {
-                    path: plan.path(id)?,
-                    store: store.name(),
-                });
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
