@@ -1,5 +1,6 @@
-"""What scripts/closure-manifest and scripts/n-family share: a directory that is made, and removed
-again unless all went well, and errors that are said in a line."""
+"""What scripts that make files share: a directory that is made, and removed again unless all went
+well (closure-manifest, n-family); signals that let them tidy up, and errors that are said in a
+line (these, and sizes-large)."""
 
 import os
 import shutil
@@ -18,13 +19,15 @@ def fail(problem, status=1):
 
 
 def heed_signals():
-    """A signal unwinds the script, once: a second one must not cut the tidying short."""
+    """A signal unwinds the script, once: a second one must not cut the tidying short. What was
+    ignored when the script began, as nohup(1) has it, stays ignored."""
     def stop(number, _frame):
         ignore_signals()
         sys.exit(128 + number)
 
     for number in ENDING:
-        signal.signal(number, stop)
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, stop)
 
 
 def ignore_signals():
@@ -33,12 +36,13 @@ def ignore_signals():
 
 
 @contextmanager
-def made(place):
+def made(place, mode=0o777):
     """Makes `place`, which must not exist, and the directories above it that do not; if the
-    caller fails, what was made, and nothing else, is removed."""
+    caller fails, what was made, and nothing else, is removed. `mode` is the last one's, less the
+    umask."""
     parents = []
     try:
-        make(place, parents)
+        make(place, parents, mode)
         yield
     except BaseException:
         try:
@@ -48,7 +52,7 @@ def made(place):
         raise
 
 
-def make(place, made_here):
+def make(place, made_here, mode):
     """Whoever makes a directory first has it: mkdir(2) fails with EEXIST."""
     missing = [parent for parent in place.parents if not os.path.lexists(parent)]
     # A signal comes before it is made, or after it is known to be ours.
@@ -57,7 +61,7 @@ def make(place, made_here):
         for parent in reversed(missing):
             parent.mkdir()
             made_here.append(parent)
-        place.mkdir()
+        place.mkdir(mode)
         made_here.append(place)
     except FileExistsError as error:
         fail(f"{shown(error.filename)} exists already; name a directory that does not", 2)

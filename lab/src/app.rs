@@ -4,7 +4,7 @@
 use crate::answer::Answer;
 use crate::cli::{self, Request};
 use crate::failure::Failure;
-use crate::{compare, kernels, matrix, report, sizes, summary};
+use crate::{compare, kernels, matrix, out, report, sizes, summary};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -49,11 +49,8 @@ fn run(parser: lexopt::Parser) -> Result<(), Failure> {
             done(String::new())
         }
     };
-    let mut out = io::stdout().lock();
-    let written = out.write_all(answer.text.as_bytes());
-    written
-        .and_then(|()| out.flush())
-        .map_err(Failure::Output)?;
+    let written = out::stdout().and_then(|mut out| out.write_all(answer.text.as_bytes()));
+    written.map_err(Failure::Output)?;
     answer.failure.map_or(Ok(()), Err)
 }
 

@@ -3,7 +3,7 @@
 use crate::text::printable;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ};
 use std::ffi::OsStr;
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
@@ -290,14 +290,19 @@ pub struct Interrupt {
 
 impl Interrupt {
     /// Watches for SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGXCPU from now on. SIGXFSZ ends nothing
-    /// any more: the write that is too much fails with EFBIG.
+    /// any more: the write that is too much fails with EFBIG. A signal that whoever started the
+    /// program had it ignore, as nohup(1) does, stays ignored.
     ///
     /// # Errors
     /// The system's.
     pub fn watch() -> io::Result<Self> {
         let interrupt = Self::default();
         signal_hook::flag::register(SIGXFSZ, Arc::default())?;
+        let ignored = ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default());
         for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU] {
+            if ignored >> (signal - 1) & 1 != 0 {
+                continue;
+            }
             let number = usize::try_from(signal).unwrap_or(usize::MAX);
             signal_hook::flag::register_usize(signal, Arc::clone(&interrupt.number), number)?;
             let let_through = Arc::clone(&interrupt.let_through);
@@ -329,9 +334,26 @@ impl Interrupt {
     }
 }
 
+/// The signals that a process ignores, the first in the lowest bit, of its /proc/PID/status
+/// (proc(5), `SigIgn`); none if that is not told.
+fn ignored(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ignored_signals_are_a_mask() {
+        assert_eq!(
+            ignored("SigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\n"),
+            1 | 1 << 12
+        );
+        assert_eq!(ignored(""), 0);
+    }
 
     #[test]
     fn missing_programs_name_their_packages() {

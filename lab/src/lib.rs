@@ -34,5 +34,6 @@ pub mod summary;
 mod digest;
 mod figures;
 mod groups;
+mod out;
 mod progress;
 mod text;

@@ -191,7 +191,7 @@ fn page(all: Runs) -> Page {
         .enumerate()
         .map(|(id, (run, name))| View::of(id, run, name, runs))
         .collect();
-    let sizes: Vec<sizes::Sizes> = all.files.iter().map(sizes::Sizes::of).collect();
+    let sizes: Vec<sizes::Sizes> = sizes::all(&all.files);
     let mut layouts: Vec<String> = Vec::new();
     for layout in views
         .iter()

@@ -9,6 +9,8 @@ mod database;
 mod dynamic;
 mod elf;
 mod error;
+mod image;
+mod models;
 mod patient;
 mod plan;
 mod source;
@@ -17,19 +19,22 @@ mod store;
 pub use error::SizesError;
 
 use crate::cli::SizesOptions;
-use crate::digest::{Hash, Hashed, Hashing};
+use crate::digest::{Hash, Hashed};
 use crate::failure::Failure;
 use crate::host::Interrupt;
+use crate::out;
 use crate::progress::Progress;
 use crate::scratch::Scratch;
-use chunks::Chunks;
-use curve::{ChunkPoint, Manifest, Point, Run, Unknown};
+use crate::text::printable;
+use curve::{Manifest, Point, Run, Unknown};
+use models::Models;
 use patient::Patient;
-use plan::{Member, Plan};
-use source::Heeding;
-use std::io::{self, BufReader, Write};
+use plan::Plan;
+use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
-use store::{Blobs, Segments, Store};
+
+/// How many directories of killed runs are said.
+const LEFT_SAID: usize = 3;
 
 /// Runs the command; rows go to standard output, the crossovers also to `say`.
 ///
@@ -37,17 +42,24 @@ use store::{Blobs, Segments, Store};
 /// [`Failure::Open`], [`Failure::Signals`], [`Failure::Sizes`].
 pub fn run(options: &SizesOptions, say: &dyn Fn(&str)) -> Result<(), Failure> {
     let interrupt = Interrupt::watch().map_err(Failure::Signals)?;
+    curve::writable(options)?;
     let scratch = match &options.scratch {
         Some(directory) => Scratch::within(Path::new(directory))?,
         None => Scratch::new()?,
     };
+    for left in scratch.left().into_iter().take(LEFT_SAID) {
+        let left = printable(left.as_os_str().as_encoded_bytes());
+        say(&format!(
+            "{left} was left behind by a run that was killed; it can be removed"
+        ));
+    }
     let (plan, hash) = read(options, &scratch.path().join("plan"), &interrupt)?;
     let manifest = Manifest {
         hash,
         roots: plan.roots,
         paths: plan.objects,
     };
-    let run = measure(options, &plan, scratch.path(), &interrupt);
+    let run = measure(options, &plan, scratch.path(), &interrupt, say);
     // What failed after a signal came, failed for it.
     let run = run.map_err(|error| go_on(&interrupt).err().unwrap_or(error))?;
     let run = Run { manifest, ..run };
@@ -55,13 +67,14 @@ pub fn run(options: &SizesOptions, say: &dyn Fn(&str)) -> Result<(), Failure> {
     drop((plan, scratch));
     interrupt.let_through();
     go_on(&interrupt)?;
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    run.write(&mut out)?;
+    let mut out = BufWriter::new(out::stdout().map_err(Failure::Output)?);
+    let crossovers = run.crossovers();
+    run.write(&mut out, &crossovers)?;
     out.flush().map_err(Failure::Output)?;
-    for crossover in run.crossovers() {
+    for crossover in crossovers {
         say(&crossover.words());
     }
-    run.unknown.map_or(Ok(()), |Unknown { r, error }| {
+    run.unknown.map_or(Ok(()), |Unknown { r, error, .. }| {
         let error = Box::new(error);
         Err(SizesError::Unknown { r, error }.into())
     })
@@ -86,33 +99,12 @@ fn measure<'o>(
     plan: &Plan,
     directory: &Path,
     interrupt: &Interrupt,
+    say: &dyn Fn(&str),
 ) -> Result<Run<'o>, SizesError> {
-    let each = |count, what: &str, work: &mut dyn FnMut(u64) -> Result<(), SizesError>| {
-        each(count, what, interrupt, work)
-    };
-    let mut unknown = None;
-    plan.at_once(|| {
-        each(plan.objects, "reading objects", &mut |id| {
-            if let Some(error) = plan.look_at(id, interrupt)? {
-                go_on(interrupt)?;
-                note(&mut unknown, plan.root_of(id)?, error);
-            }
-            Ok(())
-        })
-    })?;
-    let strip_level = plan.strip_level()?;
+    let mut unknown = look(plan, interrupt)?;
+    let strip_level = plan.strip_level(say)?;
     let mut models = Models::create(options, directory)?;
-    let mut points = Vec::new();
-    let known = unknown
-        .as_ref()
-        .map_or(plan.roots, |unknown: &Unknown| unknown.r - 1);
-    each(known, "storing closures", &mut |root| {
-        points.push(models.add(plan, root, interrupt)?);
-        Ok(())
-    })?;
-    each(plan.objects, "asking for objects", &mut |id| {
-        models.prove(plan, id, interrupt)
-    })?;
+    let points = stored(&mut models, plan, interrupt, &mut unknown)?;
     Ok(Run {
         options,
         manifest: Manifest::default(),
@@ -122,10 +114,77 @@ fn measure<'o>(
     })
 }
 
+/// Reads every object once; from which root on there are no sizes.
+fn look(plan: &Plan, interrupt: &Interrupt) -> Result<Option<Unknown>, SizesError> {
+    let mut unknown = None;
+    plan.at_once(|| {
+        each(plan.objects, "reading objects", interrupt, &mut |id| {
+            if let Some(error) = plan.look_at(id, interrupt)? {
+                go_on(interrupt)?;
+                note(&mut unknown, plan.root_of(id)?, error);
+            }
+            Ok(())
+        })
+    })?;
+    Ok(unknown)
+}
+
+/// Stores closure after closure and asks for what was stored; a point for each root that is
+/// known.
+fn stored(
+    models: &mut Models,
+    plan: &Plan,
+    interrupt: &Interrupt,
+    unknown: &mut Option<Unknown>,
+) -> Result<Vec<Point>, SizesError> {
+    let mut points = Vec::new();
+    each(plan.roots, "storing closures", interrupt, &mut |root| {
+        // After an object that is gone the stores are not what a root would find.
+        if unknown.as_ref().is_some_and(|unknown| unknown.r <= root) {
+            return Ok(());
+        }
+        match models.add(plan, root, interrupt) {
+            Ok(point) => points.push(point),
+            Err(error) => note_object(unknown, root, error, interrupt)?,
+        }
+        Ok(())
+    })?;
+    let whole = points.len() as u64;
+    each(plan.objects, "asking for objects", interrupt, &mut |id| {
+        let root = match plan.stored_by(id)? {
+            Some(root) if root <= whole => root,
+            _ => return Ok(()),
+        };
+        match models.prove(plan, id, interrupt) {
+            Ok(()) => Ok(()),
+            Err(error) => note_object(unknown, root, error, interrupt),
+        }
+    })?;
+    if let Some(unknown) = unknown {
+        points.truncate(usize::try_from(unknown.r - 1).unwrap_or(usize::MAX));
+    }
+    Ok(points)
+}
+
+/// Keeps an error that is an object's, as of the root `r`; any other ends the run.
+fn note_object(
+    unknown: &mut Option<Unknown>,
+    r: u64,
+    error: SizesError,
+    interrupt: &Interrupt,
+) -> Result<(), SizesError> {
+    go_on(interrupt)?;
+    if !error.is_objects() {
+        return Err(error);
+    }
+    note(unknown, r, error);
+    Ok(())
+}
+
 /// Keeps the error that leaves the fewest roots known.
 fn note(unknown: &mut Option<Unknown>, r: u64, error: SizesError) {
     if unknown.as_ref().is_none_or(|before| r < before.r) {
-        *unknown = Some(Unknown { r, error });
+        *unknown = Some(Unknown::new(r, error));
     }
 }
 
@@ -152,102 +211,9 @@ fn go_on(interrupt: &Interrupt) -> Result<(), SizesError> {
         .map_or(Ok(()), |signal| Err(SizesError::Stopped(signal)))
 }
 
-/// All storage models, and what they hold so far.
-struct Models {
-    blobs: Blobs,
-    segments: Segments,
-    chunks: Vec<Chunks>,
-    point: Point,
-}
-
-impl Models {
-    fn create(options: &SizesOptions, directory: &Path) -> Result<Self, SizesError> {
-        let page_bytes = options.page_bytes;
-        let chunks = options.averages.iter();
-        let chunks = chunks.map(|average| Chunks::create(directory, *average, page_bytes));
-        Ok(Self {
-            blobs: Blobs::create(&directory.join("blobs"), page_bytes)?,
-            segments: Segments::create(&directory.join("segments"), page_bytes)?,
-            chunks: chunks.collect::<Result<_, _>>()?,
-            point: Point::default(),
-        })
-    }
-
-    fn stores(&mut self) -> impl Iterator<Item = &mut dyn Store> {
-        let relational: [&mut dyn Store; 2] = [&mut self.blobs, &mut self.segments];
-        let chunks = self
-            .chunks
-            .iter_mut()
-            .map(|chunks| chunks as &mut dyn Store);
-        relational.into_iter().chain(chunks)
-    }
-
-    /// Adds the closure of a root and says how large everything is now.
-    fn add(&mut self, plan: &Plan, root: u64, interrupt: &Interrupt) -> Result<Point, SizesError> {
-        plan.at_once(|| {
-            for member in plan.members(root)? {
-                go_on(interrupt)?;
-                self.add_member(plan, &member, interrupt)?;
-            }
-            self.stores().try_for_each(Store::commit)
-        })?;
-        self.weigh()?;
-        Ok(self.point.clone())
-    }
-
-    fn add_member(
-        &mut self,
-        plan: &Plan,
-        member: &Member,
-        interrupt: &Interrupt,
-    ) -> Result<(), SizesError> {
-        self.point.objects += 1;
-        self.point.private += member.bytes;
-        if !plan.is_new(member.id)? {
-            return Ok(());
-        }
-        self.point.distinct_objects += 1;
-        self.point.distinct_bytes += member.bytes;
-        self.stores()
-            .try_for_each(|store| store.put(member, interrupt))
-    }
-
-    fn weigh(&mut self) -> Result<(), SizesError> {
-        self.point.blobs = database::bytes(&self.blobs.0)?;
-        self.point.segments = database::bytes(&self.segments.0)?;
-        let points = self.chunks.iter().map(|chunks| {
-            Ok(ChunkPoint {
-                chunks: chunks.chunks,
-                distinct: chunks.distinct,
-                pack: chunks.pack_bytes,
-                index: chunks.index_bytes()?,
-            })
-        });
-        self.point.chunks = points.collect::<Result<_, SizesError>>()?;
-        Ok(())
-    }
-
-    /// Refuses a store that does not give an object back as it was.
-    fn prove(&mut self, plan: &Plan, id: u64, interrupt: &Interrupt) -> Result<(), SizesError> {
-        let Some(wanted) = plan.stored_hash(id)? else {
-            return Ok(());
-        };
-        for store in self.stores() {
-            let mut found = Hashing::default();
-            store.get(id, &mut Heeding::new(&mut found, interrupt))?;
-            if found.hash() != wanted {
-                return Err(SizesError::Altered {
-                    path: plan.path(id)?,
-                    store: store.name(),
-                });
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::error::Told;
     use super::*;
     use std::fs;
 
@@ -255,7 +221,7 @@ mod tests {
     type Damage<'d> = &'d dyn Fn(&Models, &Path);
 
     /// Stores that hold one object, and the plan they were made from.
-    fn stored(scratch: &Scratch) -> (Models, Plan) {
+    fn with_one_object(scratch: &Scratch) -> (Models, Plan) {
         let object = scratch.path().join("object");
         fs::write(
             &object,
@@ -309,7 +275,7 @@ mod tests {
         ];
         for (store, damage) in damages {
             let scratch = Scratch::new().unwrap();
-            let (mut models, plan) = stored(&scratch);
+            let (mut models, plan) = with_one_object(&scratch);
             assert_eq!(altered(&mut models, &plan), None);
             damage(&models, scratch.path());
             assert_eq!(altered(&mut models, &plan).as_deref(), Some(store));
@@ -319,7 +285,7 @@ mod tests {
     #[test]
     fn a_file_is_as_large_as_its_store_says() {
         let scratch = Scratch::new().unwrap();
-        let (models, _plan) = stored(&scratch);
+        let (models, _plan) = with_one_object(&scratch);
         let (point, chunks) = (models.point.clone(), models.point.chunks[0]);
         drop(models);
         let bytes = |name| fs::metadata(scratch.path().join(name)).unwrap().len();
@@ -331,5 +297,61 @@ mod tests {
             (chunks.pack, chunks.index),
             (bytes("pack-1024"), bytes("index-1024"))
         );
+    }
+
+    /// Changes the file at a path.
+    type Meddle<'m> = &'m dyn Fn(&Path);
+
+    /// Three roots with an object each, of which `meddle` does something to the second once all
+    /// have been read: the first root's point, and why there are no others.
+    fn meddled(meddle: impl Fn(&Path)) -> (Vec<Point>, Unknown) {
+        let scratch = Scratch::new().unwrap();
+        let mut manifest = String::new();
+        for name in ["a", "b", "c"] {
+            let object = scratch.path().join(name);
+            fs::write(&object, name.repeat(5000)).unwrap();
+            manifest += &format!("{name}\t{}\n", object.display());
+        }
+        let plan = Plan::read(&scratch.path().join("plan"), &mut manifest.as_bytes()).unwrap();
+        let interrupt = Interrupt::default();
+        let mut unknown = look(&plan, &interrupt).unwrap();
+        assert!(unknown.is_none());
+        meddle(&scratch.path().join("b"));
+        let options = SizesOptions {
+            manifest: "-".into(),
+            averages: vec![1024],
+            page_bytes: 4096,
+            label: String::new(),
+            scratch: None,
+        };
+        let mut models = Models::create(&options, scratch.path()).unwrap();
+        let points = stored(&mut models, &plan, &interrupt, &mut unknown).unwrap();
+        (points, unknown.unwrap())
+    }
+
+    #[test]
+    fn what_goes_while_it_is_stored_leaves_the_roots_before_it() {
+        let altered = Told::Reason("altered");
+        let cases: [(Meddle<'_>, Told); 4] = [
+            (
+                &|path| fs::remove_file(path).unwrap(),
+                Told::Errno("ENOENT".to_owned()),
+            ),
+            (
+                &|path| fs::write(path, "b").unwrap(),
+                Told::Reason("not-storable"),
+            ),
+            (
+                &|path| fs::write(path, "x".repeat(5000)).unwrap(),
+                altered.clone(),
+            ),
+            (&|path| fs::write(path, "b".repeat(6000)).unwrap(), altered),
+        ];
+        for (meddle, status) in cases {
+            let (points, unknown) = meddled(meddle);
+            assert_eq!((points.len(), points[0].private), (1, 5000), "{status:?}");
+            assert_eq!(unknown.r, 2, "{status:?}");
+            assert_eq!(unknown.error.told(), status);
+        }
     }
 }

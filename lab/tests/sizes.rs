@@ -75,14 +75,22 @@ fn what_is_shared_is_stored_once() {
     let chunks = format!(
         "#crossover_chunks_4096_below_store={small}\n#crossover_chunks_16384_below_store={large}\n"
     );
+    assert!(ran.stdout.contains(&chunks), "{chunks} in {}", ran.stdout);
+}
+
+#[test]
+fn notes_say_what_was_asked_and_which_model_overtakes_which() {
+    let corpus = shared();
+    let ran = corpus.run(&["--avg=4K"]);
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
     for note in [
+        "#command=sizes\n",
+        "#option_manifest=-\n",
         "#compression=none\n",
         "#strip_level=no ELF file\n",
-        "#manifest=-\n",
         "#manifest_roots=4\n#manifest_paths=5\n#known_roots=4\n",
         "#crossover_store_below_private=2\n",
         &format!("#manifest_sha256={}\n", sha256(&corpus.manifest)),
-        &chunks,
     ] {
         assert!(ran.stdout.contains(note), "{note} in {}", ran.stdout);
     }
@@ -211,4 +219,37 @@ fn a_real_program_is_stored_with_its_symbols() {
         );
     });
     assert_eq!(count, 1);
+}
+
+/// A header says with `e_shstrndx` 0 that its sections have no names (gABI, `SHN_UNDEF`).
+#[test]
+fn sections_without_names_are_no_damage() {
+    let mut corpus = Corpus::new();
+    let mut sh = fs::read("/bin/sh").unwrap();
+    sh[0x3e..0x40].fill(0);
+    corpus.object("nameless", &sh);
+    corpus.line("root", "nameless");
+    let ran = corpus.run(&["--avg=64K"]);
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    let note = "#strip_level=with section headers that have no names, ";
+    assert!(ran.stdout.contains(note), "{}", ran.stdout);
+}
+
+/// The stream names its command, so that a report can ask for it again.
+#[test]
+fn a_report_says_how_to_measure_it_again() {
+    let corpus = shared();
+    corpus.object("manifest", corpus.manifest.as_bytes());
+    let manifest = corpus.path("manifest");
+    let option = format!("--manifest={}", manifest.display());
+    let ran = common::lab(&["sizes", &option, "--avg=4K,16K", "--label", "rack"], b"");
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    let report = common::lab(&["report", "-o", "-", "-"], ran.stdout.as_bytes());
+    assert_eq!(report.status, Some(0), "{}", report.stderr);
+    let again =
+        format!("cowitness-lab sizes --avg=4096,16384 {option} --page-size=4096 --label=rack");
+    let html = report.stdout;
+    assert!(html.contains(&again), "{again}");
+    // The sentence says which chunks.
+    assert!(html.contains("as large as chunks of 4 KiB on average"));
 }

@@ -76,7 +76,14 @@ impl Bad<'_> {
         for said in [self.said, "; sizes from R = 3 on are unknown\n"] {
             assert!(ran.stderr.contains(said), "{}", ran.stderr);
         }
-        assert!(ran.stdout.contains("#known_roots=2\n"), "{}", ran.stdout);
+        // Not `none`: nobody knows of the others.
+        for note in [
+            "#known_roots=2\n",
+            "#crossover_store_below_private=2\n",
+            "#crossover_chunks_4096_below_store=unknown\n",
+        ] {
+            assert!(ran.stdout.contains(note), "{note} in {}", ran.stdout);
+        }
         let mut seen = Vec::new();
         rows(&ran.stdout, |row| {
             let known = (row.r < 3).then_some((row.r, 1, 50_000 * row.r, 50_000));
@@ -102,18 +109,22 @@ fn an_object_as_large_as_sqlite_has_none_is_named() {
     assert_eq!(ran.status, Some(1));
     let said = "/large is larger than a row of SQLite can be, 1 GB; sizes from R = 1 on";
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
-    assert!(!ran.stdout.contains("#crossover"), "{}", ran.stdout);
+    assert!(
+        ran.stdout
+            .contains("#crossover_store_below_private=unknown\n"),
+        "{}",
+        ran.stdout
+    );
 }
 
-/// The limit that setrlimit(2) calls `RLIMIT_FSIZE`, in blocks of 512 bytes in a POSIX shell.
-#[test]
-fn a_limit_of_file_sizes_leaves_nothing_behind() {
+/// Runs `sizes` on an object under a limit of the shell; what it said.
+fn limited(limit: &str) -> String {
     let mut corpus = Corpus::new();
     corpus.object("object", &noise(1, 500_000));
     corpus.line("root", "object");
     corpus.object("manifest", corpus.manifest.as_bytes());
     let ran = Command::new("sh")
-        .args(["-c", "ulimit -f 200 && exec \"$@\"", "sh"])
+        .args(["-c", &format!("ulimit {limit} && exec \"$@\""), "sh"])
         .args([env!("CARGO_BIN_EXE_cowitness-lab"), "sizes", "--manifest"])
         .arg(corpus.path("manifest"))
         .arg("--scratch")
@@ -121,16 +132,26 @@ fn a_limit_of_file_sizes_leaves_nothing_behind() {
         .output()
         .unwrap();
     let stderr = String::from_utf8(ran.stderr).unwrap();
-    assert_eq!(
-        (ran.status.code(), ran.stdout.len()),
-        (Some(1), 0),
-        "{stderr}"
-    );
-    assert!(
-        stderr.contains("hint: the stores need room: --scratch"),
-        "{stderr}"
-    );
+    let ended = (ran.status.code(), ran.stdout.len());
+    assert_eq!(ended, (Some(1), 0), "{stderr}");
     assert!(is_empty(&corpus.stores()));
+    stderr
+}
+
+/// The limits that setrlimit(2) calls `RLIMIT_FSIZE`, in blocks of 512 bytes in a POSIX shell, and
+/// `RLIMIT_NOFILE`.
+#[test]
+fn a_limit_is_named_and_leaves_nothing_behind() {
+    for (limit, hint) in [
+        ("-f 200", "hint: the stores need room: --scratch"),
+        (
+            "-n 8",
+            "hint: some twenty files have to be open at once: ulimit -n",
+        ),
+    ] {
+        let said = limited(limit);
+        assert!(said.contains(hint), "{limit}: {said}");
+    }
 }
 
 #[test]
@@ -177,7 +198,10 @@ fn what_cannot_be_stored_ends_the_run_and_leaves_nothing() {
         let wanted = format!("cowitness-lab: error: {said}");
         assert!(ran.stderr.starts_with(&wanted), "{}", ran.stderr);
     }
-    let ran = lab(&["sizes", "--manifest=absent"], b"");
+    let corpus = Corpus::new();
+    let stores = corpus.stores();
+    let words = ["sizes", "--manifest=absent", "--scratch"];
+    let ran = lab(&[&words[..], &[stores.to_str().unwrap()]].concat(), b"");
     assert_eq!(ran.status, Some(1));
     assert!(
         ran.stderr
@@ -199,7 +223,9 @@ impl Drop for Running {
 
 impl Running {
     fn start(stores: &Path, manifest: &str) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_cowitness-lab"))
+        // As they are by default, also where the test itself is run in a shell's background.
+        let child = Command::new("env")
+            .args(["--default-signal", env!("CARGO_BIN_EXE_cowitness-lab")])
             .args(["sizes", "--manifest", manifest, "--scratch"])
             .arg(stores)
             .stdin(Stdio::piped())
@@ -279,4 +305,137 @@ fn a_signal_ends_a_run_whose_rows_nobody_takes() {
         begun.get() && empty
     });
     assert_eq!(ended, (None, Some(2)));
+}
+
+/// As nohup(1) starts a program: what is ignored stays ignored.
+#[test]
+fn a_signal_that_is_ignored_ends_nothing() {
+    let mut corpus = Corpus::new();
+    for number in 0..300_u64 {
+        let name = format!("object-{number}");
+        corpus.object(&name, &noise(number, 8192));
+        corpus.line(&name, &name);
+    }
+    corpus.object("manifest", corpus.manifest.as_bytes());
+    let stores = corpus.stores();
+    let ran = Command::new("env")
+        .args(["--ignore-signal=HUP", "sh", "-c"])
+        .arg(
+            "\"$@\" & child=$!
+             until ls \"$0\"/*/pack-4096 2>/dev/null; do kill -0 $child || exit 9; done >&2
+             kill -HUP $child; wait $child",
+        )
+        .args([&stores, Path::new(env!("CARGO_BIN_EXE_cowitness-lab"))])
+        .arg("sizes")
+        .args([Path::new("--manifest"), &corpus.path("manifest")])
+        .args([Path::new("--scratch"), &stores])
+        .output()
+        .unwrap();
+    let (stdout, stderr) = (String::from_utf8(ran.stdout), String::from_utf8(ran.stderr));
+    assert_eq!(ran.status.code(), Some(0), "{}", stderr.unwrap());
+    assert_eq!(rows(&stdout.unwrap(), |_| ()), 900);
+    assert!(is_empty(&stores));
+}
+
+/// The library's standard output takes what cannot be written for written.
+#[test]
+fn an_output_that_is_only_open_for_reading_is_an_error() {
+    let mut corpus = Corpus::new();
+    corpus.object("object", &noise(1, 8192));
+    corpus.line("root", "object");
+    corpus.object("manifest", corpus.manifest.as_bytes());
+    let manifest = corpus.path("manifest");
+    for words in [&["sizes", "--manifest"][..], &["--help"], &["--version"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cowitness-lab"));
+        command.args(words);
+        if words.len() == 2 {
+            command.arg(&manifest);
+        }
+        let ran = command
+            .stdout(fs::File::open(&manifest).unwrap())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8(ran.stderr).unwrap();
+        assert_eq!(ran.status.code(), Some(1), "{words:?}: {stderr}");
+        assert!(
+            stderr.contains("error: cannot write to standard output: Bad file descriptor"),
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
+fn a_manifest_that_was_cut_is_refused_as_one() {
+    let corpus = Corpus::new();
+    let text = noise(1, 20_000);
+    let line: String = text.iter().map(|byte| format!("{byte:02x}")).collect();
+    corpus.object("plain", format!("# {line}\n").repeat(3).as_bytes());
+    let packed = Command::new("gzip")
+        .arg("-c")
+        .arg(corpus.path("plain"))
+        .output();
+    let packed = packed.unwrap().stdout;
+    corpus.object("cut.gz", &packed[..packed.len() / 2]);
+    let cut = corpus.path("cut.gz");
+    let ran = lab(&["sizes", "--manifest", cut.to_str().unwrap()], b"");
+    assert_eq!((ran.status, &*ran.stdout), (Some(3), ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("cut or damaged"), "{}", ran.stderr);
+}
+
+/// Before the work, not after it: there is no such file.
+#[test]
+fn a_manifest_whose_path_no_stream_can_hold_is_refused_at_once() {
+    let ran = lab(&["sizes", "--manifest", &"long/".repeat(800)], b"");
+    assert_eq!((ran.status, &*ran.stdout), (Some(2), ""), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("shorten --label or the path"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn what_a_killed_run_left_is_said() {
+    let mut corpus = Corpus::new();
+    corpus.object("object", &noise(1, 8192));
+    corpus.line("root", "object");
+    corpus.object("manifest", corpus.manifest.as_bytes());
+    let mut running = Running::start(&corpus.stores(), "-");
+    let ended = running.end("KILL", || !is_empty(&corpus.stores()));
+    assert_eq!(ended, (None, Some(9)));
+    let manifest = corpus.path("manifest");
+    let (manifest, stores) = (manifest.to_str().unwrap(), corpus.stores());
+    let words = ["sizes", "--manifest", manifest, "--scratch"];
+    let words = [&words[..], &[stores.to_str().unwrap()]].concat();
+    let ran = lab(&words, b"");
+    assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    let said = " was left behind by a run that was killed; it can be removed\n";
+    assert_eq!(ran.stderr.matches(said).count(), 1, "{}", ran.stderr);
+}
+
+/// More than fit in the error's line.
+#[test]
+fn every_odd_object_is_named() {
+    let mut corpus = Corpus::new();
+    let mut sh = fs::read("/bin/sh").unwrap();
+    for number in 0..30 {
+        corpus.object(&format!("same-{number}"), &sh);
+        corpus.line("root", &format!("same-{number}"));
+    }
+    // Without section headers.
+    sh[0x28..0x30].fill(0);
+    sh[0x3c..0x40].fill(0);
+    for number in 0..25 {
+        corpus.object(&format!("odd-{number}"), &sh);
+        corpus.line("root", &format!("odd-{number}"));
+    }
+    let ran = corpus.run(&[]);
+    assert_eq!((ran.status, &*ran.stdout), (Some(3), ""));
+    for number in 0..25 {
+        let path = corpus.path(&format!("odd-{number}"));
+        let line = format!("not so: {} (stripped of its ", path.display());
+        assert!(ran.stderr.contains(&line), "{line} in {}", ran.stderr);
+    }
+    let last = "30 objects are stripped, but 25 not so: they are named above\n";
+    assert!(ran.stderr.contains(last), "{}", ran.stderr);
 }

@@ -103,6 +103,64 @@ class Manifests(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("which no line can name\n", done.stderr)
 
+    @unittest.skipUnless(shutil.which("gcc"), "skipped:no gcc")
+    def test_a_warning_of_the_loader_is_no_path(self):
+        library, program = self.scratch / "libv.so", self.scratch / "program"
+        versions = self.scratch / "versions"
+        versions.write_text("V1 { f; };")
+        source = "int f(void) { return 0; }"
+        for text, words in (
+                (source, ["-shared", "-fPIC", f"-Wl,--version-script={versions}", "-o", library]),
+                ("int f(void); int main(void) { return f(); }", [library, "-o", program]),
+                (source, ["-shared", "-fPIC", "-o", library])):
+            subprocess.run(["gcc", "-xc", "-", "-xnone", *words], input=text, text=True, check=True)
+        said = subprocess.run(["ldd", program], capture_output=True, text=True, check=True)
+        self.assertIn("no version information available", said.stdout + said.stderr)
+        done = manifest(program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        objects = [line.split("\t")[1] for line in done.stdout.splitlines()]
+        self.assertIn(str(library), objects)
+        self.assertTrue(all(os.path.isfile(path) for path in objects), objects)
+
+    def test_what_cannot_be_stripped_is_told_and_stops_nothing(self):
+        program = self.scratch / "headless"
+        shutil.copy("/bin/ls", program)
+        with program.open("r+b") as file:
+            # e_shoff; e_shnum and e_shstrndx (elf(5)).
+            for at, length in ((0x28, 8), (0x3c, 4)):
+                file.seek(at)
+                file.write(bytes(length))
+        copies = self.scratch / "copies"
+        done = manifest("--scratch", copies, program, "/bin/cat")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({line.split("\t")[0] for line in done.stdout.splitlines()}, {str(Path("/bin/cat").resolve())})
+        self.assertIn(f"closure-manifest: skipped {program}: ", done.stderr)
+        objects = {line.split("\t")[1] for line in done.stdout.splitlines()}
+        self.assertEqual({str(path) for path in copies.rglob("*") if path.is_file()}, objects)
+
+    def test_copies_are_for_their_owner_alone(self):
+        copies = self.scratch / "copies"
+        self.assertEqual(manifest("--scratch", copies, "/bin/ls").returncode, 0)
+        self.assertEqual(copies.stat().st_mode & 0o777, 0o700)
+
+    def test_an_output_that_cannot_be_written_to_is_an_error(self):
+        for how in ('"$@" >&-', '"$@" 1</etc/passwd'):
+            done = subprocess.run(["sh", "-c", how, "sh", SCRIPT, "/bin/ls"], stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=120, check=False)
+            self.assertEqual(done.returncode, 1, how)
+            self.assertRegex(done.stderr, r"\Aclosure-manifest: error: cannot write to standard output: .*\n\Z")
+
+    def test_a_signal_that_is_ignored_ends_nothing(self):
+        copies = self.scratch / "copies"
+        child = subprocess.Popen(["env", "--ignore-signal=HUP", SCRIPT, "--scratch", copies, "--count", "5", "/usr/bin"],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(child.kill)
+        eventually("copies", lambda: any(copies.glob("usr/bin/*")))
+        child.send_signal(signal.SIGHUP)
+        out, said = child.communicate(timeout=120)
+        self.assertEqual(child.returncode, 0, said)
+        self.assertEqual(len({line.split(b"\t")[0] for line in out.splitlines()}), 5)
+
     def test_numbers_that_are_none_are_refused(self):
         for words in (["--count", "0"], ["--count", "-1"], ["--count", "x"], ["--seed", "-1"], ["--seed", "1.5"]):
             done = manifest(*words, "/bin/ls")
@@ -121,7 +179,7 @@ class Manifests(unittest.TestCase):
 
     def test_two_signals_remove_the_copies(self):
         copies = self.scratch / "copies"
-        child = subprocess.Popen([SCRIPT, "--scratch", copies, "/usr/bin"], stdin=subprocess.DEVNULL,
+        child = subprocess.Popen(["env", "--default-signal", SCRIPT, "--scratch", copies, "/usr/bin"], stdin=subprocess.DEVNULL,
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)

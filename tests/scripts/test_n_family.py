@@ -89,8 +89,8 @@ class Families(unittest.TestCase):
 
     def test_two_signals_remove_the_family(self):
         family = self.scratch / "family"
-        child = subprocess.Popen([SCRIPT, family], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.DEVNULL)
+        child = subprocess.Popen(["env", "--default-signal", SCRIPT, family], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)
         eventually("a unit", lambda: any(family.glob("units/*.o")))

@@ -11,6 +11,9 @@ use crate::text::shown;
 /// The most rows of one table: of more, some in even steps are shown.
 const ROWS_MAX: usize = 300;
 
+/// The most curves of one stream; `sizes` itself writes eight.
+const CURVES_MAX: usize = 12;
+
 /// The models, in the order of the columns.
 const MODELS: [&str; 4] = ["private", "store", "store, symbols", "chunks"];
 
@@ -46,30 +49,47 @@ pub struct Row {
     pub bytes: Vec<String>,
 }
 
+/// Of all streams: of several each sentence says whose it is.
+pub fn all(files: &[Files]) -> Vec<Sizes> {
+    let several = files.len() > 1;
+    files
+        .iter()
+        .map(|files| Sizes::of(files, several))
+        .collect()
+}
+
 impl Sizes {
-    /// Of a stream.
-    pub fn of(files: &Files) -> Self {
+    fn of(files: &Files, several: bool) -> Self {
         let rows = || files.sizes.rows.iter();
+        let is_whole = rows().all(|row| row.why.is_none());
         let sound = rows().filter(|row| row.why.is_none());
         let settings = grouped(sound.map(|row| ((row.page_size, row.avg_chunk), row)));
-        let mut curves: Vec<Curves> = settings
-            .iter()
-            .map(|(setting, rows)| Curves::of(*setting, rows))
-            .collect();
-        let remarks = losses(rows().map(|row| row.why.as_deref()), "rows")
-            .into_iter()
-            .collect();
-        curves.truncate(12);
+        let curves = settings.iter().take(CURVES_MAX);
+        let curves = curves.map(|(setting, rows)| Curves::of(*setting, rows, is_whole));
+        let name = match &*files.label {
+            "" => files.source.place.clone(),
+            label => shown(label.as_bytes()),
+        };
+        let said = settings
+            .first()
+            .and_then(|(setting, rows)| said(*setting, rows));
+        let said = said.map(|said| match several {
+            true => format!("{name}: {said}"),
+            false => said,
+        });
+        let left_out = settings.len().saturating_sub(CURVES_MAX);
+        let left_out = (left_out > 0).then(|| {
+            format!(
+                "{CURVES_MAX} of {} page sizes and averages are shown.",
+                settings.len()
+            )
+        });
+        let lost = losses(rows().map(|row| row.why.as_deref()), "rows");
+        let remarks = lost.into_iter().chain(left_out).collect();
         Self {
-            name: match &*files.label {
-                "" => files.source.place.clone(),
-                label => shown(label.as_bytes()),
-            },
-            said: settings
-                .first()
-                .map(|(_, rows)| said(rows))
-                .unwrap_or_default(),
-            curves,
+            name,
+            said: said.unwrap_or_default(),
+            curves: curves.collect(),
             remarks,
             stream: Stream::of(&files.source),
         }
@@ -77,7 +97,8 @@ impl Sizes {
 }
 
 impl Curves {
-    fn of((page_size, avg_chunk): (u64, u64), rows: &[&Size]) -> Self {
+    /// `is_whole`: every number of roots is known.
+    fn of((page_size, avg_chunk): (u64, u64), rows: &[&Size], is_whole: bool) -> Self {
         let mut rows = rows.to_vec();
         rows.sort_by_key(|row| row.r);
         let step = rows.len().div_ceil(ROWS_MAX).max(1);
@@ -95,12 +116,12 @@ impl Curves {
         Self {
             heading: format!("Pages of {page}, chunks of {chunk} on average"),
             plot: plot(&rows),
-            crossovers: crossovers(&rows),
+            crossovers: crossovers(&rows, is_whole),
             rows: listed.map(row).collect(),
             note: match step {
                 1 => String::new(),
                 step => format!(
-                    "Every {step}th of {} rows is listed, and the last.",
+                    "Of {} rows one in {step} is listed, and the last.",
                     rows.len()
                 ),
             },
@@ -145,48 +166,48 @@ fn marks(line: &[(f64, f64)]) -> Vec<(f64, f64)> {
     line.iter().copied().skip(step - 1).step_by(step).collect()
 }
 
-fn crossovers(rows: &[&Size]) -> Vec<[String; 3]> {
+fn crossovers(rows: &[&Size], is_whole: bool) -> Vec<[String; 3]> {
     let row = |(small, large): (usize, usize)| {
-        let known = rows.iter().any(|row| row.bytes[small].is_some());
-        let words = if known {
-            crossover(rows, small, large)
-        } else {
-            "unknown".to_owned()
-        };
+        let words = crossover(rows, (small, large), is_whole);
         [MODELS[small].to_owned(), MODELS[large].to_owned(), words]
     };
     CROSSOVERS.into_iter().map(row).collect()
 }
 
-/// From which R on one model is smaller than another, to the last row that knows both.
-fn crossover(rows: &[&Size], small: usize, large: usize) -> String {
+/// From which R on one model is smaller than another, to the last row that knows both. That it
+/// is never is known only if that row is of all roots.
+fn crossover(rows: &[&Size], (small, large): (usize, usize), is_whole: bool) -> String {
+    let last = rows.last().map(|row| row.bytes);
+    let is_known = last.is_some_and(|last| last[small].is_some() && last[large].is_some());
     let both = rows
         .iter()
         .filter_map(|row| Some((row.r, row.bytes[small]? < row.bytes[large]?)));
     match lasting(both) {
         Some(r) => format!("R = {r}"),
-        None => "none".to_owned(),
+        None if is_whole && is_known => "none".to_owned(),
+        None => "unknown".to_owned(),
     }
 }
 
-fn said(rows: &[&Size]) -> String {
-    let Some(last) = rows.iter().max_by_key(|row| row.r) else {
-        return String::new();
+/// In a sentence; `None`: nothing can be said.
+fn said((_, avg_chunk): (u64, u64), rows: &[&Size]) -> Option<String> {
+    let last = rows.iter().max_by_key(|row| row.r)?;
+    let name = |model: usize| match MODELS[model] {
+        "chunks" => format!("chunks of {} on average", crate::figures::bytes(avg_chunk)),
+        name => name.to_owned(),
     };
     let share = |model: usize| {
         let [part, whole] = [last.bytes[model]?, last.bytes[0]?];
         let times = whole as f64 / part.max(1) as f64;
-        Some(format!("{times:.2} times as large as {}", MODELS[model]))
+        Some(format!("{times:.2} times as large as {}", name(model)))
     };
     let shares: Vec<String> = (1..MODELS.len()).filter_map(share).collect();
-    if shares.is_empty() {
-        return String::new();
-    }
-    format!(
-        "At {} roots private closures are {}.",
-        last.r,
-        crate::figures::list(&shares)
-    )
+    let roots = match last.r {
+        1 => "1 root".to_owned(),
+        r => format!("{r} roots"),
+    };
+    let shares = (!shares.is_empty()).then(|| crate::figures::list(&shares))?;
+    Some(format!("At {roots} private closures are {shares}."))
 }
 
 #[cfg(test)]
@@ -206,16 +227,43 @@ mod tests {
 
     #[test]
     fn a_crossover_lasts() {
-        let curve = |stores: [Option<u64>; 4]| {
+        let curve = |stores: [Option<u64>; 4], is_whole| {
             let rows: Vec<Size> = (1..)
                 .zip(stores)
                 .map(|(r, store)| size(r, 100 * r, store))
                 .collect();
-            crossover(&rows.iter().collect::<Vec<_>>(), 1, 0)
+            crossover(&rows.iter().collect::<Vec<_>>(), (1, 0), is_whole)
         };
-        assert_eq!(curve([Some(150), Some(199), Some(250), Some(300)]), "R = 2");
-        assert_eq!(curve([Some(50), Some(250), Some(250), Some(300)]), "R = 3");
-        assert_eq!(curve([Some(150), Some(250), Some(250), Some(400)]), "none");
-        assert_eq!(curve([Some(50), None, None, None]), "R = 1");
+        assert_eq!(
+            curve([Some(150), Some(199), Some(250), Some(300)], true),
+            "R = 2"
+        );
+        assert_eq!(
+            curve([Some(50), Some(250), Some(250), Some(300)], true),
+            "R = 3"
+        );
+        assert_eq!(
+            curve([Some(150), Some(250), Some(250), Some(400)], true),
+            "none"
+        );
+        assert_eq!(curve([Some(50), None, None, None], true), "R = 1");
+        // Nobody knows of what is missing.
+        let above = [Some(150), Some(250), Some(350), Some(450)];
+        assert_eq!(curve(above, true), "none");
+        assert_eq!(curve(above, false), "unknown");
+        assert_eq!(curve([Some(150), Some(250), None, None], true), "unknown");
+    }
+
+    #[test]
+    fn a_sentence_names_the_average() {
+        let mut one = size(1, 300, Some(200));
+        one.bytes[3] = Some(100);
+        assert_eq!(
+            said((4096, 16384), &[&one]).as_deref(),
+            Some(
+                "At 1 root private closures are 1.50 times as large as store and 3.00 times as \
+                 large as chunks of 16 KiB on average."
+            )
+        );
     }
 }

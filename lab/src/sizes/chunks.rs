@@ -1,6 +1,5 @@
 //! Content-defined chunks: each distinct one once in a pack, and an index that says where.
-//! The index is a SQLite file like the stores, so that they differ in what is stored once,
-//! not in how.
+//! The index is a SQLite file like the stores; the chunks themselves are not in it.
 
 use super::database;
 use super::error::SizesError;

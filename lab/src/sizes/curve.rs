@@ -1,13 +1,13 @@
 //! bytes(R): what was found for each number of roots, where one model overtakes another,
 //! and the stream that says so.
 
-use super::error::SizesError;
+use super::error::{SizesError, Told};
 use crate::cli::SizesOptions;
 use crate::digest::{Hash, hexadecimal};
 use crate::figures::lasting;
 use crate::text::printable;
 use cowitness::emit::Sink;
-use cowitness::emit::record::Status;
+use cowitness::emit::record::{Record, Status};
 use cowitness::emit::sizes_row::SizesRow;
 use cowitness::emit::stream::{Preamble, StreamError};
 use std::io::{self, Write};
@@ -56,6 +56,16 @@ pub(super) struct Manifest {
 pub(super) struct Unknown {
     pub(super) r: u64,
     pub(super) error: SizesError,
+    /// What rows call the error.
+    status: Told,
+}
+
+impl Unknown {
+    /// From `r` on, for `error`.
+    pub(super) fn new(r: u64, error: SizesError) -> Self {
+        let status = error.told();
+        Self { r, error, status }
+    }
 }
 
 /// What holds for a whole run.
@@ -77,61 +87,71 @@ pub(super) struct Crossover {
     key: String,
     /// In words.
     what: String,
-    /// From how many roots on the one is smaller; `None`: not at the last point.
-    at: Option<u64>,
+    /// From how many roots on the one is smaller.
+    at: At,
+}
+
+/// From how many roots on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    From(u64),
+    /// Not with all roots.
+    Never,
+    /// Not up to the last root that is known.
+    Unknown,
 }
 
 impl Crossover {
     fn value(&self) -> String {
-        self.at.map_or("none".to_owned(), |at| at.to_string())
+        match self.at {
+            At::From(r) => r.to_string(),
+            At::Never => "none".to_owned(),
+            At::Unknown => "unknown".to_owned(),
+        }
     }
 
     /// For standard error.
     pub(super) fn words(&self) -> String {
         match self.at {
-            None => format!("{}: none", self.what),
-            Some(at) => format!("{}: from R = {at} on", self.what),
+            At::From(r) => format!("{}: from R = {r} on", self.what),
+            At::Never | At::Unknown => format!("{}: {}", self.what, self.value()),
         }
     }
-}
-
-/// The first R from which on `one` stays below `other`.
-fn overtakes(
-    points: &[Point],
-    one: impl Fn(&Point) -> u64,
-    other: impl Fn(&Point) -> u64,
-) -> Option<u64> {
-    let below = points.iter().map(|point| one(point) < other(point));
-    lasting((1..).zip(below))
 }
 
 impl Run<'_> {
     /// The relational stores against private closures, chunks against the store of blobs.
     pub(super) fn crossovers(&self) -> Vec<Crossover> {
-        let points = &self.points;
         let mut found = vec![
             Crossover {
                 key: "crossover_store_below_private".to_owned(),
                 what: "one store is smaller than private closures".to_owned(),
-                at: overtakes(points, |p| p.blobs, |p| p.private),
+                at: self.overtakes(|p| p.blobs, |p| p.private),
             },
             Crossover {
                 key: "crossover_store_symbols_below_private".to_owned(),
                 what: "one store with symbols is smaller than private closures".to_owned(),
-                at: overtakes(points, |p| p.segments, |p| p.private),
+                at: self.overtakes(|p| p.segments, |p| p.private),
             },
         ];
-        if points.is_empty() {
-            return Vec::new();
-        }
         for (index, average) in self.options.averages.iter().enumerate() {
             found.push(Crossover {
                 key: format!("crossover_chunks_{average}_below_store"),
                 what: format!("chunks of {average} bytes are smaller than one store"),
-                at: overtakes(points, |p| p.chunks[index].bytes(), |p| p.blobs),
+                at: self.overtakes(|p| p.chunks[index].bytes(), |p| p.blobs),
             });
         }
         found
+    }
+
+    /// The first R from which on `one` stays below `other`.
+    fn overtakes(&self, one: impl Fn(&Point) -> u64, other: impl Fn(&Point) -> u64) -> At {
+        let below = self.points.iter().map(|point| one(point) < other(point));
+        match lasting((1..).zip(below)) {
+            Some(r) => At::From(r),
+            None if self.unknown.is_some() => At::Unknown,
+            None => At::Never,
+        }
     }
 
     /// In words; what was not stored is not judged.
@@ -142,12 +162,17 @@ impl Run<'_> {
         }
     }
 
-    fn notes(&self) -> Vec<(String, String)> {
+    fn notes(&self, crossovers: &[Crossover]) -> Vec<(String, String)> {
         let averages: Vec<String> = self.options.averages.iter().map(u64::to_string).collect();
         let fixed = [
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("command", SizesRow::NAME.to_owned()),
             ("label", self.options.label.clone()),
             ("option_avg", averages.join(",")),
+            (
+                "option_manifest",
+                printable(self.options.manifest.as_encoded_bytes()),
+            ),
             ("option_page_size", self.options.page_bytes.to_string()),
             ("sqlite", rusqlite::version().to_owned()),
             (
@@ -156,10 +181,6 @@ impl Run<'_> {
             ),
             ("compression", "none".to_owned()),
             ("strip_level", self.strip_level().to_owned()),
-            (
-                "manifest",
-                printable(self.options.manifest.as_encoded_bytes()),
-            ),
             ("manifest_sha256", hexadecimal(&self.manifest.hash)),
             ("manifest_roots", self.manifest.roots.to_string()),
             ("manifest_paths", self.manifest.paths.to_string()),
@@ -167,7 +188,6 @@ impl Run<'_> {
         ];
         let mut notes: Vec<(String, String)> = Vec::new();
         notes.extend(fixed.map(|(key, value)| (key.to_owned(), value)));
-        let crossovers = self.crossovers();
         notes.extend(crossovers.iter().map(|one| (one.key.clone(), one.value())));
         notes
     }
@@ -177,10 +197,7 @@ impl Run<'_> {
             let chunks = self.options.averages.iter().zip(&point.chunks);
             chunks.map(move |(average, chunks)| self.row(r, point, *average, chunks))
         });
-        let status = self
-            .unknown
-            .as_ref()
-            .map(|unknown| unknown.error.row_status());
+        let status = self.unknown.as_ref().map(|unknown| unknown.status.status());
         let unknown = (self.points.len() as u64 + 1..=self.manifest.roots).flat_map(move |r| {
             let averages = self.options.averages.iter();
             averages.filter_map(move |average| Some(self.unknown_row(r, *average, status?)))
@@ -229,10 +246,14 @@ impl Run<'_> {
         }
     }
 
-    /// Writes the stream.
-    pub(super) fn write(&self, out: impl Write) -> Result<(), SizesError> {
+    /// Writes the stream; `crossovers` are its own.
+    pub(super) fn write(
+        &self,
+        out: impl Write,
+        crossovers: &[Crossover],
+    ) -> Result<(), SizesError> {
         let mut stream = Preamble::begin(Out(out)).map_err(refused)?;
-        for (key, value) in self.notes() {
+        for (key, value) in self.notes(crossovers) {
             stream.note(&key, &value).map_err(refused)?;
         }
         let intended = self.manifest.roots * self.options.averages.len() as u64;
@@ -242,6 +263,21 @@ impl Run<'_> {
         }
         rows.end().map_err(refused)
     }
+}
+
+/// Refuses what no stream can say, before it is worked for.
+///
+/// # Errors
+/// [`SizesError::LongRow`].
+pub(super) fn writable(options: &SizesOptions) -> Result<(), SizesError> {
+    let run = Run {
+        options,
+        manifest: Manifest::default(),
+        strip_level: "",
+        points: Vec::new(),
+        unknown: None,
+    };
+    run.write(io::sink(), &run.crossovers())
 }
 
 struct Out<W>(W);

@@ -2,33 +2,40 @@
 
 use super::dynamic::{self, Take};
 use super::error::SizesError;
+use super::image::{self, Header, Look, Tables};
 use super::source::Source;
-use object::read::{ReadCache, ReadRef};
-use object::{File as Elf, Object, ObjectSection, ObjectSegment, ObjectSymbol};
-use object::{SectionFlags, SectionKind, SegmentFlags, SymbolFlags, SymbolIterator, elf};
-use std::io::{Read, Seek};
+use object::elf;
+use object::read::elf::{ProgramHeader, SectionHeader, Sym, SymbolTable};
+use object::read::{self, ReadRef};
 use std::path::Path;
 
 /// How far an object is stripped. Numbers are what the plan stores; more is more left.
-pub(super) const LEVELS: [&str; 6] = [
+pub(super) const LEVELS: [&str; 9] = [
     "no ELF file",
     "stripped of its section headers, too",
+    "with section headers that have no names, so that nothing tells how far it is stripped",
     "stripped",
     "stripped, with .gnu_debugdata",
+    "with a symbol table, but no local symbols in it",
     "with a symbol table",
     "with debug sections",
+    "with debug sections alone, its code taken out",
 ];
 const NO_ELF: usize = 0;
 const NO_SECTIONS: usize = 1;
-const STRIPPED: usize = 2;
-const DEBUG: usize = 5;
+const NO_NAMES: usize = 2;
+const STRIPPED: usize = 3;
+const DEBUGDATA: usize = 4;
+const NO_LOCALS: usize = 5;
+const SYMBOLS: usize = 6;
+const DEBUG: usize = 7;
+const DEBUG_ALONE: usize = 8;
 
 /// Sections that strip(1) takes away, by the start of their names, and the level they show.
 /// What is for debuggers is BFD's list (binutils, `bfd/elf.c`, `_bfd_elf_make_section_from_shdr`),
 /// with `.ctf`, and the compiler's own code, `.gnu.lto_`.
-const MARKS: [(&[u8], usize); 11] = [
-    (b".gnu_debugdata", 3),
-    (b".symtab", 4),
+const MARKS: [(&[u8], usize); 10] = [
+    (b".gnu_debugdata", DEBUGDATA),
     (b".debug", DEBUG),
     (b".zdebug", DEBUG),
     (b".stab", DEBUG),
@@ -62,51 +69,61 @@ pub(super) struct Symbol<'s> {
     pub(super) undefined: bool,
 }
 
-/// Calls `look` with the file at `path`, if it is ELF.
-fn with_elf<T>(
-    path: &Path,
-    file: &Source<'_>,
-    look: impl FnOnce(&Elf<'_, &ReadCache<&Source<'_>>>) -> Result<T, SizesError>,
-) -> Result<Option<T>, SizesError> {
-    let mut file = file;
-    let mut magic = Vec::new();
-    let started = file
-        .rewind()
-        .and_then(|()| file.take(4).read_to_end(&mut magic));
-    started.map_err(crate::host::HostError::file("read", path))?;
-    if magic != elf::ELFMAG {
-        return Ok(None);
-    }
-    let cache = ReadCache::new(file);
-    let elf = Elf::parse(&cache).map_err(SizesError::elf(path))?;
-    look(&elf).map(Some)
-}
-
 /// The index in [`LEVELS`] of how far an object is stripped.
 pub(super) fn level(path: &Path, file: &Source<'_>) -> Result<usize, SizesError> {
-    let found = with_elf(path, file, |elf| {
-        let mut level = NO_SECTIONS;
-        for section in elf.sections() {
-            let name = section.name_bytes().map_err(SizesError::elf(path))?;
-            level = level.max(mark(name, section.flags(), section.kind()));
-        }
-        Ok(level)
-    })?;
-    Ok(found.unwrap_or(NO_ELF))
+    Ok(image::with(path, file, Level(path))?.unwrap_or(NO_ELF))
 }
 
-/// Sections that are loaded stay, whatever they are called: `.debug_gdb_scripts` may be. But
-/// code without bytes is what `objcopy --only-keep-debug` leaves, a file for debuggers alone;
-/// a PowerPC linker makes a `.plt` of that kind, too.
-fn mark(name: &[u8], flags: SectionFlags, kind: SectionKind) -> usize {
-    let SectionFlags::Elf { sh_flags } = flags else {
-        return STRIPPED;
-    };
-    let has = |flag: u32| sh_flags & u64::from(flag) != 0;
-    if has(elf::SHF_EXECINSTR) && kind == SectionKind::UninitializedData && name != b".plt" {
-        return DEBUG;
+struct Level<'p>(&'p Path);
+
+impl Look for Level<'_> {
+    type Found = usize;
+
+    fn look<'d, H: Header, R: ReadRef<'d>>(
+        self,
+        tables: &Tables<'d, H, R>,
+    ) -> Result<usize, SizesError> {
+        level_of(tables).map_err(SizesError::elf(self.0))
     }
-    if has(elf::SHF_ALLOC) {
+}
+
+fn level_of<'d, H: Header, R: ReadRef<'d>>(tables: &Tables<'d, H, R>) -> read::Result<usize> {
+    let endian = tables.endian;
+    match tables.sections.is_empty() {
+        true => return Ok(NO_SECTIONS),
+        false if !tables.named => return Ok(NO_NAMES),
+        false if tables.is_for_debuggers()? => return Ok(DEBUG_ALONE),
+        false => {}
+    }
+    let (mut level, mut named_so) = (STRIPPED, false);
+    for section in tables.sections.iter() {
+        let flags: u64 = section.sh_flags(endian).into();
+        let name = tables.name(section)?;
+        level = level.max(mark(name, flags));
+        named_so |= name == b".symtab";
+    }
+    let symbols = tables
+        .sections
+        .symbols(endian, tables.data, elf::SHT_SYMTAB)?;
+    let found = match symbols.iter().any(|symbol| is_local(endian, symbol)) {
+        // A section of this name that is no such table is not what strip(1) leaves.
+        _ if symbols.is_empty() && named_so => SYMBOLS,
+        _ if symbols.is_empty() => STRIPPED,
+        true => SYMBOLS,
+        false => NO_LOCALS,
+    };
+    Ok(level.max(found))
+}
+
+/// Whether a symbol is of those that `strip --discard-all` takes away.
+fn is_local<S: Sym>(endian: S::Endian, symbol: &S) -> bool {
+    let kept = [elf::STT_SECTION, elf::STT_FILE].contains(&symbol.st_type());
+    symbol.st_name(endian) != 0 && symbol.st_bind() == elf::STB_LOCAL && !kept
+}
+
+/// Sections that are loaded stay, whatever they are called: `.debug_gdb_scripts` may be.
+fn mark(name: &[u8], flags: u64) -> usize {
+    if flags & u64::from(elf::SHF_ALLOC) != 0 {
         return STRIPPED;
     }
     let mut marks = MARKS.iter();
@@ -117,22 +134,30 @@ fn mark(name: &[u8], flags: SectionFlags, kind: SectionKind) -> usize {
 /// An object of `bytes` bytes cut into its loaded segments and what lies between them; all
 /// that is no ELF file is one piece.
 pub(super) fn pieces(path: &Path, file: &Source<'_>, bytes: u64) -> Result<Vec<Piece>, SizesError> {
-    let segments = with_elf(path, file, |elf| {
-        Ok(elf.segments().map(|segment| loaded(&segment)).collect())
-    })?;
+    let segments = image::with(path, file, Loaded)?;
     Ok(cut(segments.unwrap_or_default(), bytes))
 }
 
-fn loaded<'data, S: ObjectSegment<'data>>(segment: &S) -> Piece {
-    let (at, bytes) = segment.file_range();
-    let flags = match segment.flags() {
-        SegmentFlags::Elf { p_flags } => p_flags,
-        _ => 0,
-    };
-    Piece {
-        at,
-        bytes,
-        segment: Some((segment.address(), flags)),
+struct Loaded;
+
+impl Look for Loaded {
+    type Found = Vec<Piece>;
+
+    fn look<'d, H: Header, R: ReadRef<'d>>(
+        self,
+        tables: &Tables<'d, H, R>,
+    ) -> Result<Vec<Piece>, SizesError> {
+        let endian = tables.endian;
+        let piece = |segment: &H::ProgramHeader| {
+            let (at, bytes) = segment.file_range(endian);
+            let place = (segment.p_vaddr(endian).into(), segment.p_flags(endian));
+            Piece {
+                at,
+                bytes,
+                segment: Some(place),
+            }
+        };
+        Ok(tables.loaded().map(piece).collect())
     }
 }
 
@@ -171,47 +196,69 @@ fn cut(mut segments: Vec<Piece>, bytes: u64) -> Vec<Piece> {
 }
 
 /// Hands every named symbol to `take`, those of `.dynsym` first.
+///
+/// # Errors
+/// [`SizesError::Elf`], [`SizesError::Uncounted`], [`SizesError::Contradicts`], those of `take`.
 pub(super) fn symbols(
     path: &Path,
     file: &Source<'_>,
     take: &mut Take<'_>,
 ) -> Result<(), SizesError> {
-    with_elf(path, file, |elf| {
-        match elf {
-            _ if elf.dynamic_symbol_table().is_some() => {
-                each(path, elf.dynamic_symbols(), take)?;
-            }
-            Elf::Elf32(elf) => dynamic::symbols(path, elf, take)?,
-            Elf::Elf64(elf) => dynamic::symbols(path, elf, take)?,
-            _ => {}
-        }
-        each(path, elf.symbols(), take)
-    })?;
+    image::with(path, file, Symbols { path, take })?;
     Ok(())
 }
 
-fn each<'d, R: ReadRef<'d>>(
+struct Symbols<'p, 't, 'f> {
+    path: &'p Path,
+    take: &'t mut Take<'f>,
+}
+
+impl Look for Symbols<'_, '_, '_> {
+    type Found = ();
+
+    fn look<'d, H: Header, R: ReadRef<'d>>(
+        self,
+        tables: &Tables<'d, H, R>,
+    ) -> Result<(), SizesError> {
+        let Self { path, take } = self;
+        dynamic::symbols(path, tables, take)?;
+        let (endian, sections) = (tables.endian, &tables.sections);
+        let table = sections.symbols(endian, tables.data, elf::SHT_SYMTAB);
+        each(path, endian, &table.map_err(SizesError::elf(path))?, take)
+    }
+}
+
+/// Hands the named symbols of a section to `take`.
+pub(super) fn each<'d, H: Header, R: ReadRef<'d>>(
     path: &Path,
-    symbols: SymbolIterator<'d, '_, R>,
+    endian: object::Endianness,
+    table: &SymbolTable<'d, H, R>,
     take: &mut Take<'_>,
 ) -> Result<(), SizesError> {
-    for symbol in symbols {
-        let name = symbol.name_bytes().map_err(SizesError::elf(path))?;
-        let info = match symbol.flags() {
-            SymbolFlags::Elf { st_info, .. } => st_info,
-            _ => 0,
-        };
-        if !name.is_empty() {
-            take(&Symbol {
-                name,
-                value: symbol.address(),
-                size: symbol.size(),
-                info,
-                undefined: symbol.is_undefined(),
-            })?;
-        }
+    for symbol in table.iter() {
+        let name = table.symbol_name(endian, symbol);
+        hand(name.map_err(SizesError::elf(path))?, endian, symbol, take)?;
     }
     Ok(())
+}
+
+/// Hands a symbol to `take`, if it has a name.
+pub(super) fn hand<S: Sym>(
+    name: &[u8],
+    endian: S::Endian,
+    symbol: &S,
+    take: &mut Take<'_>,
+) -> Result<(), SizesError> {
+    if name.is_empty() {
+        return Ok(());
+    }
+    take(&Symbol {
+        name,
+        value: symbol.st_value(endian).into(),
+        size: symbol.st_size(endian).into(),
+        info: symbol.st_info(),
+        undefined: symbol.is_undefined(endian),
+    })
 }
 
 #[cfg(test)]
@@ -270,20 +317,14 @@ mod tests {
 
     #[test]
     fn a_loaded_section_tells_nothing() {
-        let level = |name, sh_flags, kind| mark(name, SectionFlags::Elf { sh_flags }, kind);
-        assert_eq!(
-            level(b".debug_gdb_scripts", 2, SectionKind::Other),
-            STRIPPED
-        );
-        assert_eq!(level(b".text", 6, SectionKind::Text), STRIPPED);
-        assert_eq!(level(b".bss", 3, SectionKind::UninitializedData), STRIPPED);
-        assert_eq!(level(b".plt", 7, SectionKind::UninitializedData), STRIPPED);
+        for (name, flags) in [(&b".debug_gdb_scripts"[..], 2), (b".text", 6), (b".bss", 3)] {
+            assert_eq!(mark(name, flags), STRIPPED, "{name:?}");
+        }
     }
 
     #[test]
     fn what_strip_takes_away_is_told() {
-        let level =
-            |name| LEVELS[mark(name, SectionFlags::Elf { sh_flags: 0 }, SectionKind::Other)];
+        let level = |name| LEVELS[mark(name, 0)];
         for name in [
             &b".debug_info"[..],
             b".zdebug_info",
@@ -295,11 +336,7 @@ mod tests {
         ] {
             assert_eq!(level(name), "with debug sections", "{name:?}");
         }
-        assert_eq!(level(b".symtab"), "with a symbol table");
         assert_eq!(level(b".gnu_debugdata"), "stripped, with .gnu_debugdata");
         assert_eq!(level(b".comment"), "stripped");
-        let text = SectionFlags::Elf { sh_flags: 6 };
-        let left = mark(b".text", text, SectionKind::UninitializedData);
-        assert_eq!(LEVELS[left], "with debug sections");
     }
 }

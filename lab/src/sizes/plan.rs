@@ -31,8 +31,8 @@ const LINE_MAX: u64 = 8192;
 /// is in it, a path and a few numbers.
 const BLOB_MAX: u64 = 1_000_000_000 - LINE_MAX - 64;
 
-/// How many objects a message names.
-const NAMED_MAX: usize = 20;
+/// How many objects the error names; more are named in a line each.
+const NAMED_MAX: u64 = 20;
 
 /// A file of a root: the first object with its bytes, under the path that was named first.
 pub(super) struct Member {
@@ -123,6 +123,13 @@ impl Plan {
         Ok(root.query_row([object], |row| row.get(0))?)
     }
 
+    /// The root with which an object came into the stores; `None`: it is not there.
+    pub(super) fn stored_by(&self, id: u64) -> Result<Option<u64>, SizesError> {
+        let sql = "SELECT stored FROM object WHERE id = ?1 AND stored";
+        let mut root = self.database.prepare_cached(sql)?;
+        Ok(root.query_row([id], |row| row.get(0)).optional()?)
+    }
+
     /// The hash of an object that is in the stores; `None`: it is not.
     pub(super) fn stored_hash(&self, id: u64) -> Result<Option<Hash>, SizesError> {
         let sql = "SELECT hash FROM object WHERE id = ?1 AND stored";
@@ -131,8 +138,8 @@ impl Plan {
     }
 
     /// Refuses objects that are not stripped alike, else says how they are. What is no ELF
-    /// file has nothing to strip.
-    pub(super) fn strip_level(&self) -> Result<&'static str, SizesError> {
+    /// file has nothing to strip. If an error cannot name all that are odd, `say` does.
+    pub(super) fn strip_level(&self, say: &dyn Fn(&str)) -> Result<&'static str, SizesError> {
         let sql = "SELECT level, count(*) FROM object WHERE level > 0 GROUP BY level
                    ORDER BY count(*) DESC, min(id)";
         let mut levels = self.database.prepare(sql)?;
@@ -146,13 +153,16 @@ impl Plan {
         }
         let others: u64 = levels[1..].iter().map(|(_, count)| count).sum();
         Err(SizesError::Strip {
-            norm: format!("{count} objects are {}", LEVELS[norm]),
-            odd: format!("{others} not so: {}", self.odd(norm, others)?),
+            norm: match count {
+                1 => format!("1 object is {}", LEVELS[norm]),
+                count => format!("{count} objects are {}", LEVELS[norm]),
+            },
+            odd: format!("{others} not so: {}", self.odd(norm, others, say)?),
         })
     }
 
-    fn odd(&self, norm: usize, others: u64) -> Result<String, SizesError> {
-        let sql = "SELECT path, level FROM object WHERE level NOT IN (0, ?1) ORDER BY id LIMIT ?2";
+    fn odd(&self, norm: usize, others: u64, say: &dyn Fn(&str)) -> Result<String, SizesError> {
+        let sql = "SELECT path, level FROM object WHERE level NOT IN (0, ?1) ORDER BY id";
         let mut odd = self.database.prepare(sql)?;
         let name = |row: &Row<'_>| {
             let (path, level): (String, usize) = (row.get(0)?, row.get(1)?);
@@ -162,13 +172,16 @@ impl Plan {
                 LEVELS[level]
             ))
         };
-        let named = odd.query_map(params![norm, NAMED_MAX], name)?;
-        let named: Vec<String> = named.collect::<Result<_, _>>()?;
-        let more = match others.saturating_sub(NAMED_MAX as u64) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        Ok(named.join(", ") + &more)
+        let mut named = odd.query_map([norm], name)?;
+        if others <= NAMED_MAX {
+            let named: Vec<String> = named.collect::<Result<_, _>>()?;
+            return Ok(named.join(", "));
+        }
+        named.try_for_each(|name| {
+            say(&format!("not so: {}", name?));
+            Ok::<(), SizesError>(())
+        })?;
+        Ok("they are named above".to_owned())
     }
 
     /// The files of a root, in the order of the manifest; roots go from 1 to `roots`. A file
@@ -189,10 +202,14 @@ impl Plan {
         Ok(members.query_map([root], read)?.collect::<Result<_, _>>()?)
     }
 
-    /// Whether an object is not in the stores, where it counts as being from now on.
-    pub(super) fn is_new(&self, id: i64) -> Result<bool, SizesError> {
-        let sql = "UPDATE object SET stored = 1 WHERE id = ?1 AND NOT stored";
-        Ok(self.database.prepare_cached(sql)?.execute([id])? == 1)
+    /// Whether an object is not in the stores, where it counts as being from `root` on.
+    pub(super) fn is_new(&self, id: i64, root: u64) -> Result<bool, SizesError> {
+        let sql = "UPDATE object SET stored = ?2 WHERE id = ?1 AND NOT stored";
+        let new = self
+            .database
+            .prepare_cached(sql)?
+            .execute(params![id, root])?;
+        Ok(new == 1)
     }
 
     /// Everything that `work` changes is written at once.

@@ -13,6 +13,9 @@ use rusqlite::{Connection, Row, params};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
+/// How much of an object is copied at a time.
+const BLOCK_BYTES: usize = 1 << 16;
+
 const BLOBS: &str = "
     CREATE TABLE object(id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, data BLOB NOT NULL);";
 
@@ -174,8 +177,19 @@ pub(super) fn recommit(database: &Connection) -> Result<(), SizesError> {
 
 /// Copies `bytes` bytes into a blob of that size.
 fn fill(blob: &mut Blob<'_>, file: &Source<'_>, bytes: u64, path: &Path) -> Result<(), SizesError> {
-    let copied = io::copy(&mut file.take(bytes), blob);
-    let copied = copied.map_err(HostError::file("store", path))?;
+    let mut left = file.take(bytes);
+    let mut block = vec![0; BLOCK_BYTES];
+    let mut copied = 0;
+    loop {
+        let read = left.read(&mut block);
+        let read = read.map_err(HostError::file("read", path))?;
+        if read == 0 {
+            break;
+        }
+        let written = blob.write_all(&block[..read]);
+        written.map_err(HostError::file("store", path))?;
+        copied += read as u64;
+    }
     if copied < bytes {
         return Err(SizesError::object(path, "has become shorter"));
     }

@@ -24,8 +24,10 @@ pub const BENCH: [&str; 7] = [
 pub const ENDLESS: [&str; 5] = ["--", "bench", "--mb=32", "--repeats=10000", "-q"];
 
 pub fn lab(out: &Scratch, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cowitness-lab"));
+    // Signals are as by default, also where a shell runs the test in its background.
+    let mut command = Command::new("env");
     command
+        .args(["--default-signal", env!("CARGO_BIN_EXE_cowitness-lab")])
         .args(["matrix", "-o"])
         .arg(out.path())
         .args(arguments);
