@@ -573,6 +573,17 @@ fn machines_are_told_apart_by_their_environment_and_not_by_their_file() {
     assert!(!runs(with(bench, one) + &with(probe, own)));
 }
 
+/// One row a kernel, although probe has switched on what its kinds need.
+#[test]
+fn bench_and_probe_of_one_console_are_one_machine() {
+    let consoles = ["consoles/6.12-x86_64.log", "consoles/5.10-aarch64.log"];
+    let html = page(&consoles, b"");
+    let rows = html.split("data-name=\"kernels\"").nth(1).unwrap();
+    let rows = rows.split("</table>").next().unwrap();
+    assert_eq!(rows.matches("<th scope=\"row\">").count(), 2, "{rows}");
+    assert_eq!(html.matches("<option value=").count(), 2);
+}
+
 /// What is not known of the machine is on the checklist, and so is what only one stream says.
 #[test]
 fn the_checklist_has_what_is_unknown_and_every_streams_value() {
