@@ -112,7 +112,11 @@ fn the_verdict_is_short_and_sections_say_their_own() {
             "",
         );
         assert!(alone.matches("<p class=\"verdict\">").count() <= 2, "{id}");
-        has(&section(&alone, "verdict"), &[says]);
+        let verdict = section(&alone, "verdict");
+        has(&verdict, &[says]);
+        // Files are of no kernel.
+        let kernel = "Linux 6.1.0-test (x86_64, 4 KiB pages): ";
+        assert_eq!(verdict.contains(kernel), id != "sizes", "{verdict}");
     }
 }
 
