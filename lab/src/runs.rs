@@ -60,6 +60,8 @@ pub struct Source {
     pub notes: Vec<Note>,
     /// Whether it is cut.
     pub partial: bool,
+    /// Rows it has.
+    pub rows: u64,
     /// Rows it meant to have.
     pub intended: u64,
     /// The processes that its rows are of, if the command is given their numbers.
@@ -122,10 +124,10 @@ impl Runs {
         let mut runs = Self::default();
         let take = &mut |file: &str, stream: &mut Stream<'_, _>| runs.take(file, stream, warn);
         let lost = each_stream(files, tolerance, warn, take)?;
-        runs.cut.extend(lost);
         if runs.runs.is_empty() && runs.files.is_empty() {
-            return Err(Failure::NoRows);
+            return Err(lost.why());
         }
+        runs.cut.extend(lost.lines(warn));
         for run in &mut runs.runs {
             run.samples.sort_unstable_by_key(Sample::sort_key);
         }
@@ -143,12 +145,12 @@ impl Runs {
         let notes = stream.notes().to_vec();
         let announced = stream.announced();
         let mut taken = Taken::read(stream, self.streams, &notes)?;
+        if stream.is_unproved() {
+            return Ok(());
+        }
         if let Some(cut) = stream.cut() {
-            warn(&cut_warning(stream, cut));
+            warn(&cut_warning(cut));
             self.cut.push(cut_words(&place, taken.rows, announced));
-            if stream.is_unproved() {
-                return Ok(());
-            }
         }
         let Some(machine) = taken.machine.take() else {
             warn(&format!("{place} has no row"));
@@ -161,6 +163,7 @@ impl Runs {
             checksum: stream.checksum(),
             notes,
             partial: stream.cut().is_some(),
+            rows: taken.rows,
             intended: announced.unwrap_or(taken.rows),
             pids: taken.others.pids(),
         };
@@ -303,8 +306,41 @@ impl Run {
 /// What is done with the streams of an input.
 type Take<'t> = &'t mut dyn FnMut(&str, &mut Stream<'_, Box<dyn BufRead>>) -> Result<(), Failure>;
 
-/// Hands all streams of `files` to `take`, each with its file's name; what was lost of packed
-/// files, a line each. `warn` is told of that, too, and of what is passed over.
+/// What was lost of inputs that are taken as far as they go.
+#[derive(Default)]
+pub(crate) struct Lost {
+    /// Of packed files, a line each; told already.
+    packed: Vec<String>,
+    /// What is wrong with streams of which nothing is taken, and the rows they announced.
+    damaged: Vec<(StreamError, Option<u64>)>,
+}
+
+impl Lost {
+    /// Why nothing is there.
+    pub(crate) fn why(self) -> Failure {
+        let mut damaged = self.damaged.into_iter();
+        damaged
+            .next()
+            .map_or(Failure::NoRows, |(error, _)| error.into())
+    }
+
+    /// Everything, a line each; `warn` is told what it was not told yet.
+    pub(crate) fn lines(self, warn: &dyn Fn(&str)) -> Vec<String> {
+        let damaged = self.damaged.iter().map(|(error, announced)| {
+            let rows = announced.map_or_else(|| "rows".to_owned(), |rows| format!("{rows} rows"));
+            let line = format!("{error}; the stream is damaged: its {rows} are left out");
+            warn(&line);
+            line
+        });
+        let damaged: Vec<String> = damaged.collect();
+        self.packed.into_iter().chain(damaged).collect()
+    }
+}
+
+/// Hands all streams of `files` to `take`, each with its file's name. Of one that is
+/// [unproved](Stream::is_unproved), and of one whose rows are wrong if what is damaged may be left
+/// out, nothing may be taken. `warn` is told what was lost of packed files, and what is passed
+/// over.
 ///
 /// # Errors
 /// [`Failure`]; the first input that fails ends it.
@@ -313,8 +349,8 @@ pub(crate) fn each_stream(
     tolerance: Tolerance,
     warn: &dyn Fn(&str),
     take: Take<'_>,
-) -> Result<Vec<String>, Failure> {
-    let mut all_lost = Vec::new();
+) -> Result<Lost, Failure> {
+    let mut lost = Lost::default();
     for file in files {
         let mut input = input::open(file, tolerance)?;
         let name = input.name;
@@ -326,23 +362,26 @@ pub(crate) fn each_stream(
         }
         let mut streams = StreamReader::new(name.clone(), input.bytes, tolerance);
         while let Some(mut stream) = streams.next_stream()? {
-            take(&name, &mut stream)?;
+            match take(&name, &mut stream) {
+                Err(Failure::Stream(error)) => stream.leave_out(error)?,
+                taken => taken?,
+            }
+            let announced = stream.announced();
+            let damage = stream.take_damage();
+            lost.damaged.extend(damage.map(|error| (error, announced)));
         }
         if let Some(damage) = input.lost.get() {
             let line = format!("{name}: {damage}; what may have followed is missing");
             warn(&line);
-            all_lost.push(line);
+            lost.packed.push(line);
         }
     }
-    Ok(all_lost)
+    Ok(lost)
 }
 
-/// What is said of a stream that is not whole.
-pub(crate) fn cut_warning<R: BufRead>(stream: &Stream<'_, R>, cut: &StreamError) -> String {
-    match stream.is_unproved() {
-        true => format!("{cut}; its rows have no checksum to prove them, and are left out"),
-        false => format!("{cut}; taken as far as it goes"),
-    }
+/// What is said of a stream whose end is missing.
+pub(crate) fn cut_warning(cut: &StreamError) -> String {
+    format!("{cut}; taken as far as it goes")
 }
 
 /// `a.csv, stream 2: cut after 3 of 12 rows`.

@@ -30,11 +30,13 @@ pub fn run(
     let mut other = None;
     let take = &mut |name: &str, stream: &mut Stream<'_, _>| {
         let measured = measured(name, stream, pools.next_source())?;
+        if stream.is_unproved() {
+            return Ok(());
+        }
         if let Some(cut) = stream.cut() {
-            warn(&cut_warning(stream, cut));
+            warn(&cut_warning(cut));
         }
         match measured.other {
-            _ if stream.is_unproved() => pools.lose(measured.announced),
             Some(error) => {
                 other.get_or_insert(error);
             }
@@ -43,11 +45,14 @@ pub fn run(
         Ok(())
     };
     let lost = each_stream(&options.files, options.tolerance, warn, take)?;
-    pools.lost(lost);
-    let text = match (pools.summarise(), other) {
-        (Err(Failure::NoRows), Some(other)) => return Err(other.into()),
-        (summary, _) => summary?,
-    };
+    if pools.is_empty() {
+        return Err(match (lost.why(), other) {
+            (Failure::NoRows, Some(other)) => other.into(),
+            (why, _) => why,
+        });
+    }
+    pools.lost(lost.lines(warn));
+    let text = pools.summarise()?;
     Ok(width.map_or(text.clone(), |width| fit::fit(&text, width)))
 }
 
@@ -65,6 +70,7 @@ fn measured<R: BufRead>(
             checksum: 0,
             notes: stream.notes().to_vec(),
             partial: false,
+            rows: 0,
             intended: 0,
             pids: Vec::new(),
         },
@@ -97,6 +103,7 @@ fn measured<R: BufRead>(
         }
     }
     let rows = measured.samples.len() as u64;
+    measured.source.rows = rows;
     measured.source.intended = measured.announced.unwrap_or(rows);
     measured.source.checksum = stream.checksum();
     measured.source.partial = stream.cut().is_some();

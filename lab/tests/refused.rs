@@ -211,11 +211,6 @@ fn the_end() {
             DAMAGED,
         ),
         (
-            SMALL.to_owned() + "#end rows=1 crc32=b042e28c\n",
-            "line 8: '#end rows=1 crc32=b042e28c' belongs to a stream whose first line, '#cowitness 1', is missing or damaged",
-            DAMAGED,
-        ),
-        (
             include_str!("data/unknown-record.csv").to_owned(),
             "stream 1, line 4 (row 1): unknown record 'survey2'; this program reads: bench, probe, survey, audit, memmap, sharing, sharing-fit, startup, startup-ab, startup-fit, sizes",
             NEWER,
@@ -228,6 +223,9 @@ fn the_end() {
     ] {
         damaged(&input, problem, hint);
     }
+    let second = SMALL.to_owned() + "#end rows=1 crc32=b042e28c\n";
+    let problem = "standard input, line 8: '#end rows=1 crc32=b042e28c' belongs to a stream whose first line, '#cowitness 1', is missing or damaged";
+    refused(&["summary", "-"], second.as_bytes(), 3, problem, DAMAGED);
 }
 
 #[test]

@@ -363,6 +363,18 @@ fn a_stream_that_is_cut_before_its_first_row_makes_the_page_partial() {
     );
 }
 
+/// It is listed with the rows it has, and no checksum proves them.
+#[test]
+fn a_stream_that_is_cut_is_listed_as_it_is() {
+    let cut = &BENCH[..BENCH.find("vmread,65536,6").unwrap()];
+    let ran = lab(&["report", "--partial", "-o", "-", "-"], cut.as_bytes());
+    has(
+        &text(&ran.stdout),
+        &["standard input, stream 1: 11 rows of bench, cut of 12, no crc32; its"],
+    );
+    assert!(!ran.stdout.contains("rows of bench, crc32"));
+}
+
 /// Bytes of something else are no bytes that were read, wherever they are told of.
 #[test]
 fn wrong_bytes_are_called_so_everywhere() {

@@ -92,7 +92,7 @@ fn truncated_streams_are_taken_when_asked_for() {
     let mut lines = ran.stdout.lines();
     assert_eq!(
         lines.next(),
-        Some("partial: the input is truncated; these are only the rows that are there")
+        Some("partial: the input is truncated or damaged; these are only the rows that are there")
     );
     assert!(
         lines.next().unwrap().ends_with("11 of 12 cases ok"),

@@ -201,6 +201,7 @@ mod tests {
             checksum: 0,
             notes: pairs.iter().map(note).collect(),
             partial: false,
+            rows: 0,
             intended: 0,
             pids: pids.to_vec(),
         }

@@ -30,8 +30,8 @@ pub struct Stream {
     /// Why there is none.
     pub why: &'static str,
     pub rows: u64,
-    pub checksum: String,
-    pub partial: bool,
+    /// Its checksum, or that it is cut.
+    pub proof: String,
     pub notes: Vec<Noted>,
 }
 
@@ -208,9 +208,11 @@ impl Stream {
             record: source.record.clone(),
             why: command.as_ref().err().copied().unwrap_or_default(),
             command: command.unwrap_or_default(),
-            rows: source.intended,
-            checksum: format!("{:08x}", source.checksum),
-            partial: source.partial,
+            rows: source.rows,
+            proof: match source.partial {
+                true => format!("cut of {}, no crc32", source.intended),
+                false => format!("crc32 {:08x}", source.checksum),
+            },
             notes: source.notes.iter().map(noted).collect(),
         }
     }

@@ -14,8 +14,9 @@ use std::mem;
 pub enum Tolerance {
     /// It is refused.
     Whole,
-    /// Its whole rows are taken, and [`Stream::cut`] tells. Only an end that is missing
-    /// or early is forgiven; whatever is damaged stays refused.
+    /// Of a stream whose end is missing or early the whole rows are taken, and [`Stream::cut`]
+    /// tells. One that is damaged has to be left out, as [`Stream::is_unproved`] tells; those
+    /// beside it are whole.
     Partial,
 }
 
@@ -46,6 +47,8 @@ pub struct StreamReader<R> {
     frame: Frame,
     splitter: Splitter,
     cut: Option<StreamError>,
+    /// Whether what is wrong may have made rows wrong before it showed.
+    damaged: bool,
 }
 
 impl<R: BufRead> StreamReader<R> {
@@ -60,6 +63,7 @@ impl<R: BufRead> StreamReader<R> {
             frame: Frame::new(),
             splitter: Splitter::new(),
             cut: None,
+            damaged: false,
         }
     }
 
@@ -94,12 +98,16 @@ impl<R: BufRead> StreamReader<R> {
             if let Some(version) = version(line) {
                 let unknown = (version != VERSION.as_bytes()).then(|| shown(version));
                 self.open();
-                return unknown.map_or(Ok(true), |version| {
-                    Err(self.error(Problem::UnknownVersion(version)))
-                });
+                if let Some(version) = unknown {
+                    let error = self.error(Problem::UnknownVersion(version));
+                    self.leave_out(error)?;
+                }
+                return Ok(true);
             }
             if line.starts_with(END) || line.starts_with(HEADER) {
-                return Err(self.error(Problem::Orphan(shown(line))));
+                let error = self.error(Problem::Orphan(shown(line)));
+                self.open();
+                return self.leave_out(error).map(|()| true);
             }
         }
         let over = mem::replace(&mut self.phase, Phase::Over);
@@ -113,6 +121,7 @@ impl<R: BufRead> StreamReader<R> {
         self.number += 1;
         self.frame = Frame::new();
         self.cut = None;
+        self.damaged = false;
         self.phase = Phase::Preamble;
     }
 
@@ -183,23 +192,42 @@ impl<R: BufRead> StreamReader<R> {
         Ok(())
     }
 
-    /// Ends the stream before its time, if that is what `error` is about and was asked for.
+    /// Ends the stream before its time, if that was asked for.
     fn tolerate(&mut self, error: StreamError) -> Result<(), StreamError> {
         let in_rows = self.phase == Phase::Rows;
-        if self.tolerance == Tolerance::Whole {
+        if self.tolerance == Tolerance::Whole || !error.is_untrusted() {
             return Err(error);
         }
         if in_rows && error.problem.is_noise() {
             // A console log whose machine went down: no end will come. If one does, the
             // noise is damage in the middle of the rows.
-            if self.end_follows()? {
-                return Err(error);
-            }
-        } else if !error.problem.is_cut() && !error.problem.is_damage() {
-            return Err(error);
+            self.damaged = self.end_follows()?;
+        } else if !error.problem.is_cut() {
+            return self.leave_out(error);
         }
         self.phase = Phase::Between;
         self.cut = Some(error);
+        Ok(())
+    }
+
+    /// Passes over what is left of a stream that is damaged, if that was asked for.
+    fn leave_out(&mut self, error: StreamError) -> Result<(), StreamError> {
+        if self.tolerance == Tolerance::Whole || !error.is_untrusted() {
+            return Err(error);
+        }
+        let has_ended = match &*error.problem {
+            // The line that is wrong begins no other stream.
+            Problem::UnknownVersion(_) => !self.advance_between()?,
+            // What looks like an end may be a row.
+            Problem::BadEnd(_) => false,
+            _ => self.phase == Phase::Between || self.lines.text().starts_with(END),
+        };
+        if !has_ended && !error.problem.is_damage() {
+            self.end_follows()?;
+        }
+        self.phase = Phase::Between;
+        self.cut = Some(error);
+        self.damaged = true;
         Ok(())
     }
 
@@ -211,7 +239,7 @@ impl<R: BufRead> StreamReader<R> {
                 self.lines.hold();
                 return Ok(false);
             }
-            if !self.advance()? {
+            if !self.advance_between()? {
                 return Ok(false);
             }
             if self.lines.text().starts_with(END) {
@@ -307,11 +335,25 @@ impl<R: BufRead> Stream<'_, R> {
         self.reader.frame.checksum()
     }
 
-    /// Whether its rows may be wrong: the input is damaged before the checksum that would
-    /// prove them. Known as [`cut`](Self::cut) is.
+    /// Whether its rows may be wrong: it is damaged, and no checksum proves them. Known as
+    /// [`cut`](Self::cut) is.
     #[must_use]
     pub fn is_unproved(&self) -> bool {
-        self.cut().is_some_and(|cut| cut.problem.is_damage())
+        self.reader.damaged
+    }
+
+    /// Passes over the rest of it because of `error`, which one of its rows has; it is unproved
+    /// from then on.
+    ///
+    /// # Errors
+    /// `error`, unless what is damaged is to be left out.
+    pub fn leave_out(&mut self, error: StreamError) -> Result<(), StreamError> {
+        self.reader.leave_out(error)
+    }
+
+    /// What is wrong with it, if it is [unproved](Self::is_unproved).
+    pub fn take_damage(&mut self) -> Option<StreamError> {
+        self.reader.cut.take_if(|_| self.reader.damaged)
     }
 
     /// Why the stream is not whole; `None` if it is. Known once

@@ -23,7 +23,8 @@ pub(super) struct Measured {
 }
 
 /// Stands above a summary, wherever it is copied to.
-const PARTIAL: &str = "partial: the input is truncated; these are only the rows that are there\n";
+const PARTIAL: &str =
+    "partial: the input is truncated or damaged; these are only the rows that are there\n";
 
 /// Streams of one machine.
 struct Pool {
@@ -41,7 +42,7 @@ pub(super) struct Pools {
     /// Rows announced by streams that were cut before their first: nothing tells which
     /// machine they were to be of.
     lost_rows: u64,
-    /// What is lost of packed files, a line each.
+    /// What is lost of packed files and damaged streams, a line each.
     lost: Vec<String>,
 }
 
@@ -78,12 +79,17 @@ impl Pools {
         Ok(())
     }
 
-    /// A stream of which nothing is taken, and the rows it announced.
-    pub(super) fn lose(&mut self, announced: Option<u64>) {
+    /// Whether there is nothing to summarise.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pools.is_empty()
+    }
+
+    /// A stream without any row, and the rows it announced.
+    fn lose(&mut self, announced: Option<u64>) {
         self.lost_rows += announced.unwrap_or(0);
     }
 
-    /// What is lost of packed files, a line each.
+    /// What is lost, a line each.
     pub(super) fn lost(&mut self, lines: Vec<String>) {
         self.lost.extend(lines);
     }
@@ -91,11 +97,8 @@ impl Pools {
     /// What each pool says; with more than one, each after a line that names it.
     ///
     /// # Errors
-    /// [`Failure::NoRows`], [`Failure::LongName`].
+    /// [`Failure::LongName`].
     pub(super) fn summarise(mut self) -> Result<String, Failure> {
-        if self.pools.is_empty() {
-            return Err(Failure::NoRows);
-        }
         let several = self.pools.len() > 1;
         let mut texts = Vec::new();
         let mut lost: Vec<String> = self
