@@ -218,7 +218,7 @@ fn sharing_without_a_fit_is_fitted_and_says_so() {
     );
     has(
         &section(&html, "verdict"),
-        &["elf takes 400 KiB for each process and 4800 KiB once for all"],
+        &["elf (fitted here) takes 400 KiB for each process and 4800 KiB once for all"],
     );
     assert!(html.matches("<polyline").count() == 2 && html.contains("<use class=\"k-1\""));
 }

@@ -70,15 +70,9 @@ pub fn heading(run: &Run, name: &str, all: &[Run]) -> String {
     format!("{name}: {}{real}{settings}", run.machine.words())
 }
 
-/// What sets a run apart from others that are called the same and have its label, or none: notes
-/// and their values.
+/// What sets a run apart from others of the same machine and label: notes and their values.
 pub fn settings<'r>(run: &Run, all: impl Iterator<Item = &'r Run>) -> Vec<String> {
-    let words = run.machine.words();
-    let same = all.filter(|other| {
-        !std::ptr::eq(*other, run)
-            && other.machine.label == run.machine.label
-            && other.machine.words() == words
-    });
+    let same = all.filter(|other| !std::ptr::eq(*other, run) && other.machine == run.machine);
     let mut marks: Vec<String> = Vec::new();
     for other in same {
         let there = other.sources.iter().find_map(|source| {

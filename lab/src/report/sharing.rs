@@ -20,6 +20,9 @@ const KIB_HALF: f64 = 0.5;
 /// What an arm is called of which the appliance found that it proves nothing.
 const INVALID: &str = "invalid";
 
+/// Said of a curve that did not come with the rows.
+const OWN: &str = "fitted here";
+
 /// Places of a curve, between one process and the most.
 const CURVE: u32 = 60;
 
@@ -333,16 +336,20 @@ fn said(arms: &[Arm]) -> Vec<String> {
     let clause = |arm: &Arm| {
         let curve = arm.curve()?;
         let name = shown(arm.name.as_bytes());
+        let own = arm.given.is_none().then(|| OWN.to_owned());
         if let Some(why) = doubt(arm, &curve) {
-            let r2 = curve
-                .r2
-                .map_or_else(String::new, |r2| format!(" (R² {})", number(r2)));
-            return Some(format!("what {name} takes is not known: {why}{r2}"));
+            let r2 = curve.r2.map(|r2| format!("R² {}", number(r2)));
+            let marks: Vec<String> = own.into_iter().chain(r2).collect();
+            let marks = match &*marks {
+                [] => String::new(),
+                marks => format!(" ({})", marks.join(", ")),
+            };
+            return Some(format!("what {name} takes is not known: {why}{marks}"));
         }
-        let verdict = arm.given.as_ref().map(|fit| shown(fit.verdict.as_bytes()));
-        let verdict = verdict.map_or_else(String::new, |verdict| format!(" ({verdict})"));
+        let given = arm.given.as_ref().map(|fit| shown(fit.verdict.as_bytes()));
+        let verdict = given.or(own).unwrap_or_default();
         Some(format!(
-            "{name}{verdict} takes {:.0} KiB for each process and {:.0} KiB once for all",
+            "{name} ({verdict}) takes {:.0} KiB for each process and {:.0} KiB once for all",
             curve.a, curve.b
         ))
     };
