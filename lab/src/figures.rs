@@ -1,6 +1,8 @@
 //! Figures as text. The page's geometry is in per cent of a drawing's width, so that it
 //! fits a phone as well as a desk.
 
+use cowitness::stats::{PARTS, rounded};
+
 /// A number of bytes in the largest binary unit that divides it.
 pub fn bytes(count: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
@@ -9,17 +11,23 @@ pub fn bytes(count: u64) -> String {
     format!("{} {unit}", count / size)
 }
 
-/// Hundredths of MiB/s: whole numbers from 100 on, two decimals below, as the summary has
-/// them.
-pub fn rate(centi: u64) -> String {
-    if centi < 10_000 {
-        return format!("{}.{:02}", centi / 100, centi % 100);
-    }
-    (centi / 100 + u64::from(centi % 100 >= 50)).to_string()
+/// Hundredths of MiB/s in the parts in which their quantiles are exact.
+pub const fn parts(centi: u64) -> u64 {
+    centi.saturating_mul(PARTS)
 }
 
-/// Hundredths of MiB/s as they are, for tables.
-pub fn exact(centi: u64) -> String {
+/// MiB/s in parts of hundredths, as [`parts`] gives them: whole numbers from 100 on, two decimals
+/// below, as the summary has them.
+pub fn rate(parts: u64) -> String {
+    match rounded(parts, PARTS) {
+        0..10_000 => exact(parts),
+        _ => rounded(parts, 100 * PARTS).to_string(),
+    }
+}
+
+/// The same with two decimals, for tables.
+pub fn exact(parts: u64) -> String {
+    let centi = rounded(parts, PARTS);
     format!("{}.{:02}", centi / 100, centi % 100)
 }
 
@@ -101,7 +109,7 @@ mod tests {
             ("3.9×".into(), "+29 %".into())
         );
         assert_eq!(
-            (rate(329_049), rate(9_999)),
+            (rate(parts(329_049)), rate(parts(9_999))),
             ("3290".into(), "99.99".into())
         );
         assert_eq!(

@@ -95,9 +95,10 @@ impl<'s> Arm<'s> {
         self.0.iter().filter_map(rate).collect()
     }
 
-    /// Their order statistics.
+    /// Their order statistics, in parts of hundredths of MiB/s, as [`figures::rate`] takes them.
     pub fn summary(self, phase: Phase) -> Option<Summary> {
-        Summary::new(&mut self.rates(phase))
+        let rates = self.rates(phase);
+        Summary::new(&mut rates.into_iter().map(figures::parts).collect::<Vec<_>>())
     }
 
     /// Nanoseconds a page of the child's first write after the read.

@@ -107,6 +107,7 @@ impl Has {
 struct View {
     id: usize,
     heading: String,
+    machine: String,
     throughput: Option<throughput::Throughput>,
     /// Why no times are shown although there are some; empty: they are.
     timeless: String,
@@ -241,6 +242,7 @@ impl View {
         Self {
             id,
             heading: names::heading(run, name, all),
+            machine: run.machine.words(),
             throughput: throughput.filter(|_| timeless.is_empty()),
             timeless,
             doubt,
@@ -299,11 +301,11 @@ fn others_said(views: &[View], sizes: &[sizes::Sizes]) -> Vec<String> {
     let of_views = |said: Said| -> Vec<String> {
         let of_view = |view: &View| -> Vec<String> {
             let place = match several {
-                true => format!("{}: ", view.heading),
-                false => String::new(),
+                true => &view.heading,
+                false => &view.machine,
             };
             let said = said(view).into_iter().filter(|said| !said.is_empty());
-            said.map(|said| format!("{place}{said}")).collect()
+            said.map(|said| format!("{place}: {said}")).collect()
         };
         views.iter().flat_map(of_view).collect()
     };

@@ -25,6 +25,7 @@ use cowitness::emit::record::Record;
 use cowitness::emit::startup_row::StartupRow;
 use cowitness::emit::summary::{Outcome, Sample};
 use effects::Settings;
+use notes::Difference;
 use others::{Others, Sizes};
 use probes::Probes;
 use std::ffi::OsString;
@@ -242,13 +243,26 @@ impl Run {
 
     /// Whether a stream was measured on the same machine, and as its own kind was.
     fn agrees(&self, source: &Source) -> bool {
+        self.differs(source).is_none()
+    }
+
+    /// The first note that keeps a stream out.
+    #[must_use]
+    pub fn differs<'n>(&'n self, source: &'n Source) -> Option<Difference<'n>> {
         // Of other records each stream is shown for itself: what was asked may differ.
         let alike = [BenchRow::NAME, ProbeRow::NAME].contains(&&*source.record);
         let mut own = self.sources.iter();
         match own.find(|own| alike && own.record == source.record) {
-            Some(own) => notes::difference(&own.notes, &source.notes).is_none(),
-            None => notes::environment_difference(&self.sources[0].notes, &source.notes).is_none(),
+            Some(own) => notes::difference(&own.notes, &source.notes),
+            None => notes::environment_difference(&self.environment().notes, &source.notes),
         }
+    }
+
+    /// The stream that tells how the machine is when nothing is set up for `probe`, if one does.
+    fn environment(&self) -> &Source {
+        let mut sources = self.sources.iter();
+        let found = sources.find(|source| source.record != ProbeRow::NAME);
+        found.unwrap_or(&self.sources[0])
     }
 
     /// A note of its first stream.

@@ -28,6 +28,34 @@ fn a_file_is_the_same_as_itself() {
     }
 }
 
+/// As the first process of a machine, probe switches on what its kinds need, and notes that: the
+/// default streams of the matrix are of one machine.
+#[test]
+fn streams_of_one_machine_are_compared_whatever_probe_has_set_up() {
+    for console in ["consoles/6.12-x86_64.log", "consoles/5.10-aarch64.log"] {
+        let ran = lab(&["compare", console, console], b"");
+        assert_eq!((ran.status, &*ran.stderr), (Some(0), ""), "{console}");
+        assert!(ran.stdout.contains("\n  no change; "), "{}", ran.stdout);
+        let both = "compared: 2 settings' split pages, ";
+        assert!(ran.stdout.contains(both), "{}", ran.stdout);
+        assert!(!ran.stdout.contains(" 0 answers"), "{}", ran.stdout);
+    }
+    // What probe does not switch on makes another machine all the same.
+    let text = include_str!("data/consoles/6.12-x86_64.log");
+    let bench = text.find("#aslr=2").unwrap();
+    let other = format!("{}#aslr=0{}", &text[..bench], &text[bench + 7..]);
+    let ran = lab(
+        &["compare", "-", "consoles/6.12-x86_64.log"],
+        other.as_bytes(),
+    );
+    assert_eq!(ran.status, Some(3), "{}", ran.stdout);
+    assert!(
+        ran.stderr.contains("settings: aslr is '0' in "),
+        "{}",
+        ran.stderr
+    );
+}
+
 #[test]
 fn a_change_of_split_pages_is_said_first_and_always_counts() {
     let ran = lab(&["compare", "slow.csv", "quick.csv"], b"");

@@ -416,6 +416,47 @@ fn a_range_of_kernels_holds_for_all_in_between() {
     );
 }
 
+/// One kernel twice: by the label, and by the setting that differs.
+#[test]
+fn runs_of_one_kernel_are_told_apart_in_every_sentence() {
+    let noted =
+        |text: &str, smt: &str| text.replace("#command=", &format!("#smt={smt}\n#command="));
+    let (one, two) = (
+        noted(BENCH, "on"),
+        noted(&kernel("6.1.0-test", true), "off"),
+    );
+    let settings = page(&["-"], (one + &two).as_bytes());
+    let kernel = "Linux 6.1.0-test (x86_64, 4 KiB pages)";
+    let on = |mark: &str| format!("n {kernel} with {mark}, reading with proc");
+    has(
+        &text(&settings),
+        &[
+            &on("smt 'on'"),
+            &on("smt 'off'"),
+            &format!("split by vmread on {kernel} with smt 'on'"),
+            &format!("memory on {kernel} with smt 'on', "),
+            "rack 4, \"left\" (2): Linux 6.1.0-test (x86_64, 4 KiB pages), smt 'off'",
+            "rack 4, \"left\" (2), smt 'off'",
+        ],
+    );
+    let (rack, other) = ("\"rack 4, \"\"left\"\"\"", "idle");
+    let two = self::kernel("6.1.0-test", true).replace(rack, other);
+    let two = resealed(&two.replace("#label=rack 4, \"left\"", "#label=idle"));
+    let labels = text(&page(&["-"], (BENCH.to_owned() + &two).as_bytes()));
+    has(
+        &labels,
+        &[&on("label 'rack 4, \"left\"'"), &on("label 'idle'")],
+    );
+    // Of which the same is said they are one place.
+    let two = resealed(
+        &BENCH
+            .replace(rack, other)
+            .replace("#label=rack 4, \"left\"", "#label=idle"),
+    );
+    let alike = text(&page(&["-"], (BENCH.to_owned() + &two).as_bytes()));
+    has(&alike, &[&format!("On {kernel}, reading with proc")]);
+}
+
 #[test]
 fn every_kernel_that_was_only_probed_is_in_the_verdict() {
     let other = PROBE
@@ -571,6 +612,17 @@ fn machines_are_told_apart_by_their_environment_and_not_by_their_file() {
     assert!(runs(with(bench, one) + &with(probe, two)));
     let own = "#cpu_model=One\n#binfmt_misc_entries=3\n#target_stopped=yes\n#clocksource=tsc\n";
     assert!(!runs(with(bench, one) + &with(probe, own)));
+}
+
+/// One row a kernel, although probe has switched on what its kinds need.
+#[test]
+fn bench_and_probe_of_one_console_are_one_machine() {
+    let consoles = ["consoles/6.12-x86_64.log", "consoles/5.10-aarch64.log"];
+    let html = page(&consoles, b"");
+    let rows = html.split("data-name=\"kernels\"").nth(1).unwrap();
+    let rows = rows.split("</table>").next().unwrap();
+    assert_eq!(rows.matches("<th scope=\"row\">").count(), 2, "{rows}");
+    assert_eq!(html.matches("<option value=").count(), 2);
 }
 
 /// What is not known of the machine is on the checklist, and so is what only one stream says.

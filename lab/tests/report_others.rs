@@ -73,6 +73,15 @@ fn every_record_has_its_section_and_machines_stand_together() {
     }
 }
 
+/// What startup makes of its options is no state of the machine.
+#[test]
+fn startup_stands_with_the_same_machines_others() {
+    let own = "#rounds=20\n#rounds_in_a_block=6\n#compared=programs\n#command=";
+    let startup = include_str!("data/startup.csv").replace("#command=", own);
+    let html = page(&["bench.csv", "audit.csv", "-"], &startup);
+    assert!(!html.contains("<select"), "one machine");
+}
+
 /// One or two sentences, of what says most; each section has its own.
 #[test]
 fn the_verdict_is_short_and_sections_say_their_own() {
@@ -103,7 +112,11 @@ fn the_verdict_is_short_and_sections_say_their_own() {
             "",
         );
         assert!(alone.matches("<p class=\"verdict\">").count() <= 2, "{id}");
-        has(&section(&alone, "verdict"), &[says]);
+        let verdict = section(&alone, "verdict");
+        has(&verdict, &[says]);
+        // Files are of no kernel.
+        let kernel = "Linux 6.1.0-test (x86_64, 4 KiB pages): ";
+        assert_eq!(verdict.contains(kernel), id != "sizes", "{verdict}");
     }
 }
 

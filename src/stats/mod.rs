@@ -57,6 +57,10 @@ pub struct Summary {
     pub outliers: u64,
 }
 
+/// Quantiles of a [`Summary`] lie between two values in quarters, halves or twentieths. Of values
+/// that are multiples of this they are exact, so that what prints them rounds once.
+pub const PARTS: u64 = 20;
+
 impl Summary {
     /// Summarises `values`, sorting them in place. `None` if there are none.
     pub fn new(values: &mut [u64]) -> Option<Self> {
@@ -88,6 +92,11 @@ pub fn mib_s_centi(bytes: u64, ns: u64) -> Option<u64> {
     u64::try_from(rate).ok()
 }
 
+/// `parts`, each one of `of` in a unit, in whole units, rounded half up; `of` is not 0.
+pub const fn rounded(parts: u64, of: u64) -> u64 {
+    parts / of + (parts % of >= of.div_ceil(2)) as u64
+}
+
 /// `dividend / divisor` rounded half up. The caller sees to it that `divisor` is not 0
 /// and that `dividend + divisor / 2` fits.
 const fn div_half_up(dividend: u128, divisor: u128) -> u128 {
@@ -111,6 +120,17 @@ mod tests {
             let found = [s.n, s.min, s.p25, s.median, s.p75, s.p95, s.max, s.outliers];
             assert_eq!(found.as_slice(), numbers(expected), "{name}");
         }
+    }
+
+    #[test]
+    fn quantiles_in_parts_are_exact_and_rounded_once() {
+        let mut values = [783_849, 783_850].map(|value| value * PARTS);
+        let median = Summary::new(&mut values).unwrap().median;
+        // 7838.495, whose hundredths are 7838.50.
+        assert_eq!(rounded(median, PARTS), 783_850);
+        assert_eq!(rounded(median, 100 * PARTS), 7838);
+        assert_eq!([0, 1, 2, 3].map(|parts| rounded(parts, 3)), [0, 0, 1, 1]);
+        assert_eq!(rounded(u64::MAX, 1), u64::MAX);
     }
 
     #[test]

@@ -64,15 +64,7 @@ fn pages(run: &Run) -> String {
 /// What makes two runs of the streams of one side, as the end of a sentence; empty if that is
 /// their machines.
 pub(super) fn difference(one: &Run, two: &Run) -> String {
-    let same = one.sources.iter().find_map(|first| {
-        let mut others = two.sources.iter();
-        let second = others.find(|second| second.record == first.record)?;
-        notes::difference(&first.notes, &second.notes)
-    });
-    // Streams of different commands differ in what was asked, which may be.
-    let environment =
-        || notes::environment_difference(&one.sources[0].notes, &two.sources[0].notes);
-    let found = same.or_else(environment);
+    let found = two.sources.iter().find_map(|source| one.differs(source));
     found.map_or_else(String::new, |Difference { key, first, second }| {
         format!(": {}", words(key, STREAMS, first, second))
     })

@@ -114,7 +114,7 @@ impl Row {
             rate: pass
                 .rate
                 .filter(|_| timed)
-                .map_or_else(String::new, figures::exact),
+                .map_or_else(String::new, |rate| figures::exact(figures::parts(rate))),
             bytes: pass.bytes.iter().map(bytes).collect(),
             counts: counts.chain(pass.gained_kib.iter().map(gained)).collect(),
             errno: pass.errno.clone(),

@@ -2,6 +2,7 @@
 //! known to be real.
 
 use super::many::{ROWS_MAX, cut, grouped};
+use super::names::settings;
 use crate::figures;
 use crate::groups::{groups, is_unshared, methods as readers, percent, split};
 use crate::runs::probes::{Cell, Gave};
@@ -125,8 +126,10 @@ fn row(
             _ => (percent(&split), "some"),
         }
     };
+    let settings = settings(run, all.iter());
+    let settings: String = settings.iter().map(|mark| format!(", {mark}")).collect();
     Row {
-        name: name.to_owned(),
+        name: format!("{name}{settings}"),
         kernel: shown(run.machine.kernel.as_bytes()),
         arch: shown(run.machine.arch.as_bytes()),
         pages: run

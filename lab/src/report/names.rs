@@ -1,11 +1,15 @@
 //! What runs are called on the page.
 
 use super::kernels;
+use crate::figures;
 use crate::runs::Run;
 use crate::text::shown;
 
 /// So many files are named; of more it is said how many.
 const FILES_NAMED: usize = 2;
+
+/// So many settings are named.
+const SETTINGS_NAMED: usize = 3;
 
 /// Names for the runs: the label, else the files, made different where they are not.
 pub fn names(runs: &[Run]) -> Vec<String> {
@@ -55,13 +59,67 @@ fn stem(file: &str) -> &str {
     }
 }
 
-/// A run's heading: its name and its machine.
+/// A run's heading: its name, its machine, and what sets it apart.
 pub fn heading(run: &Run, name: &str, all: &[Run]) -> String {
     let real = match kernels::kind(run, all) {
         "real" => String::new(),
         kind => format!(", {kind}"),
     };
-    format!("{name}: {}{real}", run.machine.words())
+    let settings = settings(run, all.iter());
+    let settings: String = settings.iter().map(|mark| format!(", {mark}")).collect();
+    format!("{name}: {}{real}{settings}", run.machine.words())
+}
+
+/// What sets a run apart from others that are called the same and have its label, or none: notes
+/// and their values.
+pub fn settings<'r>(run: &Run, all: impl Iterator<Item = &'r Run>) -> Vec<String> {
+    let words = run.machine.words();
+    let same = all.filter(|other| {
+        !std::ptr::eq(*other, run)
+            && other.machine.label == run.machine.label
+            && other.machine.words() == words
+    });
+    let mut marks: Vec<String> = Vec::new();
+    for other in same {
+        let there = other.sources.iter().find_map(|source| {
+            let found = run.differs(source)?;
+            Some((found.key, found.first))
+        });
+        let found = there.or_else(|| {
+            run.sources.iter().find_map(|source| {
+                let found = other.differs(source)?;
+                Some((found.key, found.second))
+            })
+        });
+        let mark = found.map(|(key, value)| match value {
+            Some(value) => format!("{} '{}'", shown(key.as_bytes()), shown(value.as_bytes())),
+            None => format!("no note {}", shown(key.as_bytes())),
+        });
+        marks.extend(mark.filter(|mark| !marks.contains(mark)));
+    }
+    marks.truncate(SETTINGS_NAMED);
+    marks
+}
+
+/// A run among `all`, as sentences call it: its machine; where another is called the same, its
+/// label, if theirs differ, and its settings.
+pub fn place<'r>(run: &Run, all: impl Iterator<Item = &'r Run> + Clone) -> String {
+    let machine = run.machine.words();
+    let label = &run.machine.label;
+    let has_other_label =
+        |other: &Run| other.machine.label != *label && other.machine.words() == machine;
+    let mut marks = Vec::new();
+    if all.clone().any(has_other_label) {
+        marks.push(match &**label {
+            "" => "no label".to_owned(),
+            label => format!("label '{}'", shown(label.as_bytes())),
+        });
+    }
+    marks.extend(settings(run, all));
+    match &*marks {
+        [] => machine,
+        marks => format!("{machine} with {}", figures::list(marks)),
+    }
 }
 
 #[cfg(test)]

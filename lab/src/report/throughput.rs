@@ -133,8 +133,8 @@ impl Throughput {
 /// it leaves readers half of the width.
 fn end(groups: &[Group<'_>]) -> Option<u64> {
     let most = |arms: &mut dyn Iterator<Item = Arm<'_>>| {
-        let summaries = arms.flat_map(|arm| Phase::BOTH.map(|phase| arm.summary(phase)));
-        summaries.flatten().map(|summary| summary.max).max()
+        let rates = arms.flat_map(|arm| Phase::BOTH.map(|phase| arm.rates(phase)));
+        rates.flatten().max()
     };
     let readers = most(&mut groups.iter().flat_map(Group::readers));
     let all = most(&mut groups.iter().flat_map(|group| group.arms.iter().copied()))?;
@@ -152,7 +152,7 @@ fn chart(groups: &[Group<'_>], layout: &str, phase: Phase, end: u64) -> Option<C
         label: if quarter == 0 {
             "0".to_owned()
         } else {
-            figures::rate(end / 4 * quarter)
+            figures::rate(figures::parts(end / 4 * quarter))
         },
         anchor: anchor(quarter * 25),
     };
@@ -193,8 +193,10 @@ fn block(group: &Group<'_>, phase: Phase, end: u64) -> Option<Block> {
     })
 }
 
+/// `rate` as [`figures::rate`] takes it.
 fn ceiling(rate: u64, end: u64) -> Tick {
     let words = format!("{CEILING} {} MiB/s", figures::rate(rate));
+    let end = figures::parts(end);
     if rate > end {
         return Tick {
             at: figures::place(1, 1),
@@ -216,8 +218,8 @@ fn ceiling(rate: u64, end: u64) -> Tick {
 
 fn bar(arm: Arm<'_>, phase: Phase, end: u64) -> Option<Bar> {
     let rates = arm.rates(phase);
-    let summary = Summary::new(&mut rates.clone())?;
-    let at = |rate| figures::place(rate, end);
+    let summary = arm.summary(phase)?;
+    let at = |rate| figures::place(rate, figures::parts(end));
     let (dots, bins) = if rates.len() <= DOTS_MAX {
         (dots(&rates, end), Vec::new())
     } else {

@@ -1,6 +1,7 @@
 //! The verdict: what the data say, in a sentence or two.
 
 use super::kernels::is_real;
+use super::names;
 use crate::figures;
 use crate::groups::{
     Arm, Comparison, Group, compare, groups, is_unshared, methods, percent, split,
@@ -29,6 +30,9 @@ pub struct Figure {
 /// The most sentences.
 const SENTENCES_MAX: usize = 2;
 
+/// So many runs of one machine are named; of more it is said how many.
+const NAMED_MAX: usize = 4;
+
 /// The two readers that a headline is about, if both were measured.
 const HEADLINE: [&str; 2] = ["proc", "vmread"];
 
@@ -41,22 +45,21 @@ pub fn of(runs: &[Run], others: Vec<String>, doubts: Vec<String>) -> Verdict {
     let first = runs
         .iter()
         .find(|run| is_real(run, runs) != Real::No && !run.samples.is_empty());
-    let several = runs.len() > 1;
     if let Some(run) = first {
         let groups = groups(&run.samples);
         figures.extend(shares(run));
         let found = headline(&groups);
         if let Some((group, found)) = &found {
-            sentences.extend(speed(run, group, found, several));
+            sentences.extend(speed(run, group, found, runs));
             figures.extend(
                 found
                     .iter()
                     .filter_map(|(phase, found)| figure(group, *phase, found)),
             );
         }
-        figures = named(figures, run, several);
+        figures = named(figures, run, runs);
     } else if let Some(run) = runs.iter().find(|run| !run.samples.is_empty()) {
-        figures.extend(named(shares(run), run, several));
+        figures.extend(named(shares(run), run, runs));
     }
     if sentences.is_empty() {
         sentences.extend(answers(runs));
@@ -93,8 +96,8 @@ fn measured(runs: &[Run]) -> Option<String> {
 }
 
 /// Figures of one run among several say which.
-fn named(figures: Vec<Figure>, run: &Run, several: bool) -> Vec<Figure> {
-    let place = place(run, several);
+fn named(figures: Vec<Figure>, run: &Run, all: &[Run]) -> Vec<Figure> {
+    let place = place(run, all);
     let named = |mut figure: Figure| {
         figure.about += &place;
         figure
@@ -102,11 +105,10 @@ fn named(figures: Vec<Figure>, run: &Run, several: bool) -> Vec<Figure> {
     figures.into_iter().map(named).collect()
 }
 
-fn place(run: &Run, several: bool) -> String {
-    if several {
-        format!(" on {}", run.machine.words())
-    } else {
-        String::new()
+fn place(run: &Run, all: &[Run]) -> String {
+    match all {
+        [_] => String::new(),
+        all => format!(" on {}", names::place(run, all.iter())),
     }
 }
 
@@ -145,9 +147,17 @@ fn by_words(said: &[(&Run, String)], clause: impl Fn(String, &str) -> String) ->
 /// The machines; many of them from the oldest kernel to the newest, if none of the `others`
 /// is in between.
 fn places(runs: &[&Run], others: &[&Run]) -> String {
+    let all = || runs.iter().chain(others).copied();
     let mut names: Vec<String> = Vec::new();
     for run in runs {
-        let name = run.machine.words();
+        let machine = run.machine.words();
+        let is_like = |other: &&Run| other.machine.words() == machine;
+        let mine = runs.iter().copied().filter(is_like).count();
+        let name = match all().filter(is_like).count() {
+            all if all == mine => machine,
+            all if mine > NAMED_MAX => format!("{mine} of {all} runs of {machine}"),
+            _ => names::place(run, all()),
+        };
         if !names.contains(&name) {
             names.push(name);
         }
@@ -276,7 +286,7 @@ fn headline<'g, 's>(groups: &'g [Group<'s>]) -> Option<(&'g Group<'s>, Found<'s>
     Some((group, found))
 }
 
-fn speed(run: &Run, group: &Group<'_>, found: &Found<'_>, several: bool) -> Option<String> {
+fn speed(run: &Run, group: &Group<'_>, found: &Found<'_>, all: &[Run]) -> Option<String> {
     let clause = |(phase, found): &(Phase, Comparison<'_>)| {
         let read = match phase {
             Phase::Cold => "the first (cold) read",
@@ -299,7 +309,7 @@ fn speed(run: &Run, group: &Group<'_>, found: &Found<'_>, several: bool) -> Opti
         }
     };
     let clauses: Vec<String> = found.iter().map(clause).collect();
-    let place = place(run, several);
+    let place = place(run, all);
     (!clauses.is_empty()).then(|| {
         let what = format!(
             "In {} blocks of {} memory{place}, ",

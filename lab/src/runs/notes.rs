@@ -101,7 +101,103 @@ pub fn environment_difference<'n>(first: &'n [Note], second: &'n [Note]) -> Opti
     // The size of pages is the machine's, by its rows or by this note. Under emulation even
     // the clock source changes from one command to the next.
     let beside = ["command", "clock", "clocksource", "page_bytes"];
+    // What startup makes of its options.
+    let made = ["rounds", "rounds_in_a_block", "compared"];
     let words = ["option_", "target_", "binfmt_", ARM];
-    let asked = |key: &str| beside.contains(&key) || words.iter().any(|word| key.starts_with(word));
-    differences(first, second).find(|found| !asked(found.key))
+    let asked = |key: &str| {
+        beside.contains(&key)
+            || made.contains(&key)
+            || words.iter().any(|word| key.starts_with(word))
+    };
+    let is_probe = |notes| value(notes, "command") == Some(PROBE);
+    let [by_first, by_second] = [is_probe(first), is_probe(second)];
+    differences(first, second).find(|found| {
+        let Difference { key, first, second } = *found;
+        let set_up = match (by_first, by_second) {
+            (true, false) => is_set_up(key, second, first),
+            (false, true) => is_set_up(key, first, second),
+            _ => false,
+        };
+        !asked(key) && !set_up
+    })
+}
+
+/// The command that sets up the machine for its questions, and puts everything back.
+const PROBE: &str = "probe";
+
+/// Whether `probe` has made `then` of what a note said before. What it notes is what it reads,
+/// after `--setup` or the first process of a machine had it switch on what kinds need.
+fn is_set_up(key: &str, before: Option<&str>, then: Option<&str>) -> bool {
+    let (Some(before), Some(then)) = (before, then) else {
+        return false;
+    };
+    match key {
+        "ksm_run" => then == "1",
+        "thp_enabled" => (before, then) == ("never", "madvise"),
+        "mthp_enabled" => switched(before).eq(then.split(' ')),
+        // A zram device, where there was no swap.
+        "swap_kib" => before == "0" && then.parse::<u64>().is_ok(),
+        _ => false,
+    }
+}
+
+/// Modes of huge pages by size, those of 64 KiB given to who asks for them.
+fn switched(modes: &str) -> impl Iterator<Item = &str> {
+    let switched = |mode| match mode {
+        "64kB:never" => "64kB:madvise",
+        mode => mode,
+    };
+    modes.split(' ').map(switched)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_probe_switches_on_makes_no_other_machine() {
+        let notes = |command: &str, key: &str, value: &str| {
+            let note = |(key, value): (&str, &str)| Note {
+                key: key.to_owned(),
+                value: value.to_owned(),
+            };
+            [("command", command), (key, value)].map(note)
+        };
+        for (key, before, then, wanted) in [
+            ("ksm_run", "0", "1", true),
+            ("ksm_run", "1", "0", false),
+            ("thp_enabled", "never", "madvise", true),
+            ("thp_enabled", "never", "always", false),
+            (
+                "mthp_enabled",
+                "16kB:never 64kB:never",
+                "16kB:never 64kB:madvise",
+                true,
+            ),
+            ("mthp_enabled", "64kB:never", "64kB:madvise", true),
+            (
+                "mthp_enabled",
+                "16kB:never 64kB:never",
+                "16kB:always 64kB:madvise",
+                false,
+            ),
+            (
+                "mthp_enabled",
+                "32kB:never 64kB:always",
+                "32kB:never 64kB:never",
+                false,
+            ),
+            ("swap_kib", "0", "4096", true),
+            ("swap_kib", "4096", "0", false),
+            ("aslr", "0", "1", false),
+        ] {
+            let (bench, probe) = (notes("bench", key, before), notes("probe", key, then));
+            for [one, two] in [[&bench, &probe], [&probe, &bench]] {
+                let alike = environment_difference(one, two).is_none();
+                assert_eq!(alike, wanted, "{key}: {before}, {then}");
+            }
+            let audit = notes("audit", key, then);
+            assert!(environment_difference(&bench, &audit).is_some(), "{key}");
+        }
+    }
 }

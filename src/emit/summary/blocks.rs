@@ -1,7 +1,7 @@
 //! Which block size to use: what a run with several of them lets recommend.
 
 use super::sample::{Phase, Sample};
-use super::table::summarise;
+use super::table::{add_rate, summarise};
 use super::words::{cut_title, next_method};
 use super::{Lines, Sink, SummaryError, add_bytes};
 use crate::stats::mib_s_centi;
@@ -65,18 +65,22 @@ fn line<'s>(
     let mut line = cut_title(&cases[0]);
     line.add(cases[0].method.as_str()).pad_to(32);
     line.right(8, &|part| add_bytes(part, cases[0].block_bytes));
-    line.add("  ").number(rate / 100).add(" MiB/s");
+    line.add("  ");
+    add_rate(&mut line, rate);
+    line.add(" MiB/s");
     if cases[0].block_bytes == best_bytes {
         line.add(", the best");
     } else {
-        line.add("; best ").number(best / 100).add(" at ");
+        line.add("; best ");
+        add_rate(&mut line, best);
+        line.add(" at ");
         add_bytes(&mut line, best_bytes);
     }
     line.add(" of ").number(count as u64).add(" blocks");
     Some(line)
 }
 
-/// Median rate in hundredths of MiB/s, of warm passes if there are any.
+/// Median rate as [`add_rate`] takes it, of warm passes if there are any.
 fn median(cases: &[Sample], scratch: &mut [u64]) -> Option<u64> {
     let has_warm = cases.iter().any(|one| one.warm_ns.is_some());
     let phase = if has_warm { Phase::Warm } else { Phase::Cold };

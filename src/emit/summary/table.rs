@@ -3,7 +3,7 @@
 use super::sample::{Phase, Sample};
 use super::words::place;
 use super::{Lines, Outcome, Sink, SummaryError};
-use crate::stats::{Summary, mib_s_centi};
+use crate::stats::{PARTS, Summary, mib_s_centi, rounded};
 use crate::text::Text;
 
 /// Throughput of every layout, block, pass and method.
@@ -37,14 +37,14 @@ pub(super) fn distributions<S: Sink>(
     Ok(())
 }
 
-/// Quartiles of what `values` gives; `None` if it gives nothing.
+/// Quartiles of what `values` gives, in [`PARTS`] of it; `None` if it gives nothing.
 pub(super) fn summarise(
     values: &mut dyn Iterator<Item = u64>,
     scratch: &mut [u64],
 ) -> Option<Summary> {
     let mut count = 0;
     for (place, value) in scratch.iter_mut().zip(values) {
-        *place = value;
+        *place = value.saturating_mul(PARTS);
         count += 1;
     }
     Summary::new(&mut scratch[..count])
@@ -71,11 +71,12 @@ fn row(first: &Sample, phase: Phase, summary: &Summary) -> Text {
     line
 }
 
-/// Hundredths of MiB/s: whole numbers from 100 on, two decimals below.
-fn add_rate(line: &mut Text, centi: u64) {
+/// [`PARTS`] of hundredths of MiB/s: whole numbers from 100 on, two decimals below.
+pub(super) fn add_rate(line: &mut Text, parts: u64) {
+    let centi = rounded(parts, PARTS);
     if centi < 10_000 {
         line.hundredths(centi);
     } else {
-        line.number(centi / 100 + u64::from(centi % 100 >= 50));
+        line.number(rounded(parts, 100 * PARTS));
     }
 }

@@ -1,6 +1,7 @@
 //! The summary of hand-made rows, whose figures can be checked by head.
 
 use super::*;
+use std::format;
 use std::string::String;
 use std::vec;
 use std::vec::Vec;
@@ -125,6 +126,41 @@ fn the_smallest_block_that_is_about_as_good_is_recommended() {
         "{text}"
     );
     assert!(!summary(&mut ten_pairs(), 20).contains("Block to use"));
+}
+
+/// Warm, 1 MiB in 383 us is 2610.97 MiB/s, and in 1.25 s 0.80.
+#[test]
+fn the_recommended_blocks_rate_is_rounded_as_the_tables() {
+    for (warm_us, rate) in [(383, "2611"), (1_250_000, "0.80")] {
+        let mut samples = Vec::new();
+        for (block_bytes, factor) in [(4096, 2), (65536, 1)] {
+            let blocks = (1..=3).map(|repeat| Sample {
+                block_bytes,
+                ..case("vmread", repeat, 2000, warm_us * factor, 0)
+            });
+            samples.extend(blocks);
+        }
+        let text = summary(&mut samples, 6);
+        let want = format!("64 KiB  {rate} MiB/s, the best of 2 blocks\n");
+        assert!(text.contains(&want), "{text}");
+    }
+}
+
+/// 1 MiB in 400.081 us is 2499.49 MiB/s, and in 400.080 us 2499.50: their mean is below 2499.5.
+#[test]
+fn quantiles_are_rounded_once() {
+    let mut samples = ten_pairs();
+    for one in samples
+        .iter_mut()
+        .filter(|one| one.method.as_str() == "proc")
+    {
+        one.cold_ns = Some(if one.repeat <= 5 { 400_081 } else { 400_080 });
+    }
+    let text = summary(&mut samples, 20);
+    assert!(
+        text.contains("cold  proc          10    2499    2499    2499    2500    2500    2500 "),
+        "{text}"
+    );
 }
 
 #[test]
