@@ -79,6 +79,9 @@ pub struct Options {
     builtin_settings: usize,
 }
 
+/// Where the built-in subject's file is made unless another folder is asked for.
+pub const FOLDER: &str = "/var/tmp";
+
 /// Options of the built-in subject only; with a program they are not in effect.
 pub(super) const OF_BUILT_IN: [&str; 4] = ["--touch", "--text", "--data", "--dir"];
 
@@ -279,9 +282,9 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             name: "--dir",
             short: "",
             value: "FOLDER",
-            default: "/var/tmp",
+            default: FOLDER,
             allowed: "a path of at most 200 bytes of UTF-8",
-            help: "where its file is made; on a disk: pages of a tmpfs are always dirty",
+            help: "where its file is made (/tmp if there is no /var/tmp); on a disk: pages of a tmpfs are always dirty",
         },
         set: |options, word| {
             options.builtin_settings += 1;

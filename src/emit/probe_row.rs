@@ -29,7 +29,9 @@ pub mod reason {
     /// `kcore`: zeros came, and are not what lies there: the page is not in the kernel's
     /// direct map (memfd_secret; fs/proc/kcore.c gives zeros for what it cannot copy).
     pub const FALSE_ZEROS: &str = "false-zeros";
-    /// All of these.
+    /// A page that nobody shared lies in another frame now: copied, or moved by the kernel.
+    pub const PAGES_MOVED: &str = "pages-moved";
+    /// All that are no loss.
     pub const NO_LOSS: [&str; 11] = [
         FALSE_ZEROS,
         LEFT_UNREAD,

@@ -87,14 +87,15 @@ fn dead_end(page_bytes: usize) -> usize {
 /// `EFAULT`: the kernel does not let it grow that far; as [`touch_frame`].
 #[inline(never)]
 pub(super) fn grow(bytes: usize, page_bytes: usize) -> Result<Range<usize>, Errno> {
-    const RUSAGE_SELF: usize = 0;
+    /// -1. Not RUSAGE_SELF, whose readings are what passes stand between.
+    const RUSAGE_CHILDREN: usize = usize::MAX;
     const MADV_DONTNEED: usize = 4;
     let end = dead_end(page_bytes) - APART_BYTES;
     let start = end - bytes;
     // SAFETY: SYSCALL; the kernel writes one `struct rusage` (144 bytes) to `start`, below
     // every frame. No mapping is there but the stack's: the kernel keeps at least 128 MiB
     // free for it (MIN_GAP, mm/util.c).
-    check(unsafe { syscall6(nr::GETRUSAGE, RUSAGE_SELF, start, 0, 0, 0, 0) })?;
+    check(unsafe { syscall6(nr::GETRUSAGE, RUSAGE_CHILDREN, start, 0, 0, 0, 0) })?;
     // SAFETY: SYSCALL; a page below every frame.
     check(unsafe { syscall6(nr::MADVISE, start, page_bytes, MADV_DONTNEED, 0, 0, 0) })?;
     Ok(start..end)

@@ -13,8 +13,8 @@ from far import ROOT, eventually
 SCRIPT = ROOT / "scripts/closure-manifest"
 
 
-def manifest(*words, stdout=subprocess.PIPE):
-    return subprocess.run([SCRIPT, *map(str, words)], stdin=subprocess.DEVNULL, stdout=stdout,
+def manifest(*words, stdout=subprocess.PIPE, cwd=None):
+    return subprocess.run([SCRIPT, *map(str, words)], stdin=subprocess.DEVNULL, stdout=stdout, cwd=cwd,
                           stderr=subprocess.PIPE, text=True, timeout=120, check=False)
 
 
@@ -121,6 +121,29 @@ class Manifests(unittest.TestCase):
         objects = [line.split("\t")[1] for line in done.stdout.splitlines()]
         self.assertIn(str(library), objects)
         self.assertTrue(all(os.path.isfile(path) for path in objects), objects)
+
+    @unittest.skipUnless(shutil.which("gcc"), "skipped:no gcc")
+    def test_a_library_with_any_path_is_in_the_closure(self):
+        """By its path as it was linked, by a relative search path, below a name with an arrow."""
+        arrow = self.scratch / "a => b"
+        arrow.mkdir()
+        (self.scratch / "lib").mkdir()
+        (self.scratch / "f.c").write_text("int f(void) { return 0; }\n")
+        (self.scratch / "main.c").write_text("int f(void);\nint main(void) { return f(); }\n")
+
+        def gcc(*words):
+            subprocess.run(["gcc", *map(str, words)], cwd=self.scratch, check=True)
+
+        for library, link in (("./libx.so", ["./libx.so"]),
+                              ("lib/liby.so", ["-Llib", "-ly", "-Wl,-rpath,lib"]),
+                              (arrow / "libz.so", [f"-L{arrow}", "-lz", f"-Wl,-rpath,{arrow}"])):
+            with self.subTest(library=library):
+                gcc("-shared", "-fPIC", "f.c", "-o", library)
+                gcc("main.c", *link, "-o", "program")
+                done = manifest("program", cwd=self.scratch)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                objects = [line.split("\t")[1] for line in done.stdout.splitlines()]
+                self.assertIn(str((self.scratch / library).resolve()), objects)
 
     def test_what_cannot_be_stripped_is_told_and_stops_nothing(self):
         program = self.scratch / "headless"

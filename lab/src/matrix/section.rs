@@ -10,6 +10,8 @@ use cowitness::emit::stream::MAGIC;
 
 /// Commands that write one stream of rows.
 const FRAMED: [&str; 4] = ["bench", "probe", "survey", "audit"];
+/// Commands whose rows are followed by a stream of what comes of them.
+const WITH_RESULT: [&str; 2] = ["sharing", "startup"];
 
 /// A command's output, read.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +84,13 @@ pub(super) fn contradiction(
         "selftest" if streams == 0 => miscounted(section),
         "env" => unlike_env(section),
         "memmap" if streams == 0 => uncounted(section, task),
+        _ if WITH_RESULT.contains(&name) && streams == 2 => {
+            let mut streams = read.streams.iter();
+            streams.find_map(|seen| unlike(name, seen, task, exe_crc32))
+        }
+        _ if WITH_RESULT.contains(&name) && streams == 1 => {
+            Some(format!("{name} has rows and no result"))
+        }
         _ if streams == 1 => unlike(name, &read.streams[0], task, exe_crc32),
         "selftest" => Some("selftest has rows".to_owned()),
         _ if streams == 0 && !FRAMED.contains(&name) => None,

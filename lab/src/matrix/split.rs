@@ -7,8 +7,9 @@ use cowitness::emit::record::Status;
 /// How sharing can have been decided.
 const EVIDENCE: [&str; 2] = ["pfn", "exclusive"];
 
-/// Why `survey` passes over a mapping that is the kernel's own, which is no loss.
-const NOT_USER: &str = "not-user-memory";
+/// Why `survey` passes over a mapping that nobody reads: the kernel's own, a device's, or one whose
+/// pages another process serves. That is no loss.
+const NOBODY_READS: [&str; 3] = ["not-user-memory", "device-memory", "userfaultfd"];
 
 /// Pages that a reader has split.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,10 +91,10 @@ impl Weight {
         }
     }
 
-    /// Of a row of `survey`: a mapping that is the kernel's own has no pages to count.
+    /// Of a row of `survey`: a mapping that nobody reads has nothing to forecast.
     pub(super) fn of_survey(status: Status<'_>) -> Self {
         match status {
-            Status::Skipped(NOT_USER) => Self::NotApplicable,
+            Status::Skipped(why) if NOBODY_READS.contains(&why) => Self::NotApplicable,
             status => Self::of(status),
         }
     }

@@ -224,6 +224,9 @@ impl Plan {
     }
 }
 
+/// What some editors put at the beginning of a file in UTF-8.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
 /// Hands every line's root and object to `take`. Blank lines and those that begin with `#`
 /// are none.
 fn lines(
@@ -239,7 +242,8 @@ fn lines(
         if line.is_empty() {
             break;
         }
-        let fields = fields(&line).map_err(|problem| SizesError::Manifest {
+        let text = line.strip_prefix(BOM).filter(|_| number == 1);
+        let fields = fields(text.unwrap_or(&line)).map_err(|problem| SizesError::Manifest {
             line: number,
             problem,
         })?;
@@ -340,5 +344,17 @@ mod tests {
         ] {
             assert!(fields(line).is_err(), "{line:?}");
         }
+    }
+
+    #[test]
+    fn a_mark_of_utf_8_is_part_of_no_name() {
+        let mut roots = Vec::new();
+        let mut text = "\u{feff}a\t/b\na\t/c\n".as_bytes();
+        let taken = lines(&mut text, &mut |root, _| {
+            roots.push(root.to_owned());
+            Ok(())
+        });
+        assert!(taken.is_ok());
+        assert_eq!(roots, ["a", "a"]);
     }
 }

@@ -302,7 +302,7 @@ fn one_machine_that_fails_does_not_stop_the_others() {
         table.contains("| bad-image ") && table.contains(told),
         "{table}"
     );
-    assert!(table.contains("| pass "), "{table}");
+    assert!(table.contains("| as expected "), "{table}");
 }
 
 #[test]

@@ -50,6 +50,9 @@ pub(super) fn measure<'p>(
     options: &Options,
 ) -> Result<Measured, Problem<'p>> {
     let (mut small, mut promise) = (None, None);
+    // What is read below takes pages of the tool's own the first time.
+    Figures::now(options.report)?;
+    Vmas::each(&(0..usize::MAX / 2), &mut |_| Ok(()))?.usage();
     window(subject, options, Run::Rehearsal, &mut small)?;
     drop(small);
     let before = Figures::now(options.report)?;

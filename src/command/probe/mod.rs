@@ -13,8 +13,8 @@ use crate::emit::probe_row::{ProbeRow, is_loss};
 use crate::emit::record::Status;
 use crate::emit::stream::{Preamble, Rows};
 use crate::error::Error;
-use crate::fixture::kinds::{KINDS, Kind, Kinds, reason};
-use crate::measure::probe::Prober;
+use crate::fixture::kinds::{KINDS, Kind, Kinds, Op, reason};
+use crate::measure::probe::{Probed, Prober};
 use crate::reader::Method;
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
@@ -96,6 +96,9 @@ pub(super) fn prober(clock: Clock, page_bytes: usize) -> Result<Prober, Error> {
     Prober::new(clock, page_bytes).map_err(Error::kernel("prepare to look at memory"))
 }
 
+/// How often a question is asked whose pages the kernel has moved meanwhile.
+const TRIES: u64 = 3;
+
 /// What a run carries from probe to probe.
 struct Run<'r> {
     prober: Prober,
@@ -116,13 +119,25 @@ impl Run<'_> {
         (questions * (self.methods.len() + 1)) as u64
     }
 
+    /// One row's. What the kernel has moved is tried again: what a reader does, it does each time.
+    fn probed(&mut self, kind: &Kind, op: Op, method: Option<Method>) -> Result<Probed, Error> {
+        let mut tries = 1;
+        loop {
+            let probed = self.prober.probe(kind, op, method)?;
+            if tries == TRIES || probed.status != Status::Skipped(reason::PAGES_MOVED) {
+                return Ok(probed);
+            }
+            tries += 1;
+        }
+    }
+
     fn every_kind(&mut self, rows: &mut Rows<Output>) -> Result<(), Error> {
         for kind in self.kinds.chosen() {
             for &op in kind.ops {
                 self.grid.next(kind, op);
                 let control = core::iter::once(None);
                 for method in control.chain(self.methods.iter().copied().map(Some)) {
-                    let mut probed = self.prober.probe(kind, op, method)?;
+                    let mut probed = self.probed(kind, op, method)?;
                     self.note_taken_away(kind, probed.status);
                     if probed.status == Status::Skipped(reason::NEEDS_SETUP)
                         && self.ours.denies(kind.needs)

@@ -1,5 +1,6 @@
 //! The programs that are run: found, opened, known to be ELF, and on disk.
 
+use crate::cli::sharing::FOLDER;
 use crate::error::Error;
 use crate::fixture::builtin::Builtin;
 use crate::fixture::copied::open_interpreter;
@@ -67,7 +68,11 @@ impl Chosen {
         page_bytes: usize,
     ) -> Result<Self, Error> {
         let fail = |errno| Error::Subject(folder, "write the built-in subject (--dir) to", errno);
-        let (writer, reader) = nameless(folder)?;
+        let (writer, reader) = match nameless(folder) {
+            // An initramfs may have no other.
+            Err(Error::Subject(.., Errno::NOENT)) if folder == FOLDER => nameless("/tmp")?,
+            made => made?,
+        };
         builtin
             .write(writer.as_fd(), page_bytes)
             .and_then(|()| fsync(&writer))

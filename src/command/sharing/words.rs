@@ -108,12 +108,14 @@ fn remarks(
         Some(doubt) => text.add(of_doubt(doubt)),
         None if row.verdict == "dirty-cache" => text.add(dirty(options.program.is_some())),
         None if row.verdict == "shared" => text.add(shared(&tally.arm)),
+        None if row.verdict == "copied-shmem" => text.add(shared_memory(&tally.arm)),
         None => text.add(meaning(row.verdict)),
     };
     text.add("\n");
     shares(&mut text, &row, tally.bystanders == Some(0));
     let by_uss = tally.decided_by_uss(reference).and_then(Share::milli);
-    if let Some(milli) = by_uss.filter(|_| !matches!(tally.arm, Arm::Elf)) {
+    let by_private_share = !matches!(row.verdict, "invalid" | "dirty-cache" | "copied-shmem");
+    if let Some(milli) = by_uss.filter(|_| by_private_share && !matches!(tally.arm, Arm::Elf)) {
         text.add("    by USS, which decides, the private fraction is ");
         text.thousandths(milli);
         text.add(": a is no sound base\n");
@@ -222,9 +224,18 @@ fn shared(arm: &Arm) -> &'static str {
     }
 }
 
+fn shared_memory(arm: &Arm) -> &'static str {
+    match arm {
+        Arm::Memfd => "every process costs the machine a copy of the file as shared memory",
+        _ => {
+            "every process makes at least as much shared memory of its own as its file has;\n    \
+             nothing of the file is copied there"
+        }
+    }
+}
+
 fn meaning(verdict: &str) -> &'static str {
     match verdict {
-        "copied-shmem" => "every process costs the machine a copy of the file as shared memory",
         "copied-anon" => "every process has a copy of the segments in memory of its own",
         // Some field is missing.
         "invalid" => "this kernel does not tell all that a verdict needs",

@@ -225,15 +225,15 @@ impl Subject {
         }
     }
 
-    /// Whether the shared objects that are looked at are those of the start. None of their times
-    /// can be put back, so that once is enough.
+    /// Whether the shared objects that are looked at are those of the start. Neither their times
+    /// nor their folder's can be put back, so that once is enough.
     pub(super) fn check_objects(&self) -> Result<(), Error> {
         match objects(self.path) == self.objects_seen {
             true => Ok(()),
             false => Err(Error::Changed(
                 self.path.to_bytes(),
-                "may have had another library: a shared object beside it, or /etc/ld.so.cache, \
-                 was replaced during the run; leave them alone",
+                "may have had another library: a shared object beside it, or /etc/ld.so.cache, was \
+                 replaced during the run, or another file made among such objects; leave them alone",
             )),
         }
     }

@@ -56,7 +56,7 @@ pub(super) fn judge(question: &Question<'_>, page_bytes: u64, probed: &Probed) -
     }
     // A copy, or the kernel moved them: what it was cannot be told.
     if changes.moved > 0 {
-        return Status::Skipped("pages-moved");
+        return Status::Skipped(reason::PAGES_MOVED);
     }
     let (Some(method), Some(answer)) = (question.method, probed.answer) else {
         return Status::Ok;

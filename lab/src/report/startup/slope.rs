@@ -150,7 +150,9 @@ impl Slope {
         line: &Line,
         doubt: Option<&'static str>,
     ) {
-        let r2 = line.r2.map_or_else(String::new, number);
+        // Down, as in the rows: it must not look like more than it is.
+        let r2 = line.r2.map(|r2| (r2 * 1000.0).floor() / 1000.0);
+        let r2 = r2.map_or_else(String::new, number);
         self.fits.push([
             what.to_owned(),
             places.to_string(),
