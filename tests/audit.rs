@@ -491,6 +491,8 @@ fn a_process_of_32_bits_is_read() {
         process,
         ready: String::new(),
     };
+    // Who started it goes on before the exec is done with its memory.
+    until("it sleeps", || state(&target.pid().to_string()) == 'S');
     let row = &audit(&format!("--method proc,vmread {}", target.pid())).rows[1];
     assert_eq!(row["status"], "ok", "{row:?}");
     assert!(get(row, "bytes_per_pass") > 0);
