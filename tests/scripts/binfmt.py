@@ -23,8 +23,9 @@ def left_behind(folders):
 
 def interrupted(script, number):
     """The exit status of a script that got a signal while something of its was registered."""
-    # In a session of its own: the signal is for the script alone.
-    run = subprocess.Popen([script, "--rounds", "100000"], cwd=ROOT, stdout=subprocess.DEVNULL,
+    # In a session of its own: the signal is for the script alone. What it writes is gone with the folder.
+    place = tempfile.TemporaryDirectory()
+    run = subprocess.Popen([script, "--rounds", "100000"], cwd=place.name, stdout=subprocess.DEVNULL,
                            stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         while not list(BINFMT.glob("cowitness-*")) and run.poll() is None:
@@ -34,6 +35,7 @@ def interrupted(script, number):
     finally:
         run.kill()
         run.wait()
+        place.cleanup()
 
 
 @unittest.skipUnless(os.geteuid() == 0, "registering takes root")

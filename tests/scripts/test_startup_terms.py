@@ -18,7 +18,8 @@ SHORT = ("--rounds", "6", "--repetitions", "1", "--images", "16,32,64", "--schem
 
 
 def run(*words, **more):
-    return subprocess.run([SCRIPT, *words], cwd=ROOT, capture_output=True, text=True, check=False, **more)
+    with tempfile.TemporaryDirectory() as place:
+        return subprocess.run([SCRIPT, *words], cwd=place, capture_output=True, text=True, check=False, **more)
 
 
 def stored(path):
