@@ -69,7 +69,9 @@ impl Forecast {
         }
         if vma.perms.readable {
             forecast.swapped = census.swapped;
-            forecast.faulted = census.swapped + census.absent - census.out_of_reach;
+            // Two looks: what was in reach may have gone between them.
+            let absent = census.absent.saturating_sub(census.out_of_reach);
+            forecast.faulted = census.swapped + absent;
         }
         forecast
     }
@@ -221,6 +223,19 @@ mod tests {
         assert_eq!(of(b"1000-9000 rw-s 00000000 00:01 5 /dev/zero"), (0, 27));
         assert_eq!(of(b"1000-9000 ---p 00000000 00:00 0 "), (7, 0));
         assert_eq!(of(b"1000-9000 r--p 00000000 00:00 0 [vvar]"), (0, 0));
+    }
+
+    /// More may be absent behind the end of a file at the second look than was in all at the first.
+    #[test]
+    fn what_goes_between_two_looks_makes_no_forecast_below_nothing() {
+        let census = Census {
+            swapped: 3,
+            absent: 1,
+            out_of_reach: 9,
+            ..Census::default()
+        };
+        let vma = Vma::of(&MapsLine::parse(b"1000-9000 rw-p 00000000 08:01 5 /file").unwrap());
+        assert_eq!(Forecast::of(&vma, &census, false).faulted, 3);
     }
 
     #[test]
