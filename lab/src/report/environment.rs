@@ -221,14 +221,7 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn notes(pairs: &[(&str, &str)]) -> Vec<Note> {
-        let note = |(key, value): &(&str, &str)| Note {
-            key: (*key).to_owned(),
-            value: (*value).to_owned(),
-        };
-        pairs.iter().map(note).collect()
-    }
+    use crate::stream::notes;
 
     #[test]
     fn what_is_not_as_recommended_is_marked() {

@@ -34,6 +34,8 @@ mod row;
 mod sound;
 
 pub use error::{Place, Problem, StreamError};
+#[cfg(test)]
+pub(crate) use note::notes;
 pub use note::{Note, Real, Told, told};
 pub use reader::{Stream, StreamReader, Tolerance};
 pub use row::Row;

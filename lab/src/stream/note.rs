@@ -90,17 +90,19 @@ impl Real {
     }
 }
 
+/// Notes for tests.
+#[cfg(test)]
+pub(crate) fn notes(pairs: &[(&str, &str)]) -> Vec<Note> {
+    let note = |(key, value): &(&str, &str)| Note {
+        key: (*key).to_owned(),
+        value: (*value).to_owned(),
+    };
+    pairs.iter().map(note).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn notes(pairs: &[(&str, &str)]) -> Vec<Note> {
-        let note = |(key, value): &(&str, &str)| Note {
-            key: (*key).to_owned(),
-            value: (*value).to_owned(),
-        };
-        pairs.iter().map(note).collect()
-    }
 
     #[test]
     fn what_is_unknown_is_neither_a_value_nor_absent() {
