@@ -7,8 +7,11 @@ use crate::reader::vma::Vma;
 /// How a page is got at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// process_vm_readv: pins the page. Harmless where a pin has nothing to unshare.
-    Pin,
+    /// process_vm_readv: pins the page. Harmless, since a page of a file is not unshared.
+    PinFile,
+    /// The same of an anonymous page, of which pagemap says that it is the target's own. A pin finds
+    /// out if it is not, and unshares it; so it is asked for little by little, see METHOD.md.
+    PinOwn,
     /// /proc/PID/mem: takes a plain reference. Harmless wherever the page is present.
     Copy,
     /// Not in memory: what it holds follows from what is mapped there, see [`absent`].
@@ -88,9 +91,9 @@ pub const PIN_PAGES_MIN: usize = 3;
 #[must_use]
 pub const fn way(entry: Entry, rules: Rules) -> Way {
     match entry.present() {
-        true if entry.file_or_shared_anon() => Way::Pin,
+        true if entry.file_or_shared_anon() => Way::PinFile,
         true if entry.exclusive() && rules.exclusive_is_safe && !rules.large_folios_possible => {
-            Way::Pin
+            Way::PinOwn
         }
         // Shared by fork, the zero page, a large folio that bit 56 is not sure of: all are
         // copied without harm.
@@ -183,8 +186,8 @@ impl Iterator for Runs<'_> {
 fn join(before: Run, run: Run, pin_pages_min: usize) -> Option<Run> {
     let together = match (before.way, run.way) {
         (Way::Copy, Way::Copy) => true,
-        (Way::Copy, Way::Pin) => run.pages < pin_pages_min,
-        (Way::Pin, Way::Copy) => before.pages < pin_pages_min,
+        (Way::Copy, Way::PinOwn | Way::PinFile) => run.pages < pin_pages_min,
+        (Way::PinOwn | Way::PinFile, Way::Copy) => before.pages < pin_pages_min,
         _ => false,
     };
     together.then_some(Run {
@@ -229,16 +232,16 @@ mod tests {
     #[test]
     fn every_entry_has_its_way() {
         let cases = [
-            (PRESENT | EXCLUSIVE | 7, SAFE, Way::Pin),
-            (PRESENT | EXCLUSIVE | SOFT_DIRTY, SAFE, Way::Pin),
+            (PRESENT | EXCLUSIVE | 7, SAFE, Way::PinOwn),
+            (PRESENT | EXCLUSIVE | SOFT_DIRTY, SAFE, Way::PinOwn),
             (PRESENT | EXCLUSIVE | 7, UNSAFE, Way::Copy),
             (PRESENT | EXCLUSIVE | 7, LARGE, Way::Copy),
-            (PRESENT | FILE | EXCLUSIVE, LARGE, Way::Pin),
+            (PRESENT | FILE | EXCLUSIVE, LARGE, Way::PinFile),
             (PRESENT | 7, LARGE, Way::Copy),
             (PRESENT | 7, SAFE, Way::Copy),
             (PRESENT, SAFE, Way::Copy),
-            (PRESENT | FILE, UNSAFE, Way::Pin),
-            (PRESENT | FILE | EXCLUSIVE, SAFE, Way::Pin),
+            (PRESENT | FILE, UNSAFE, Way::PinFile),
+            (PRESENT | FILE | EXCLUSIVE, SAFE, Way::PinFile),
             (SWAPPED | 7, SAFE, Way::Leave(Why::Swapped)),
             (SWAPPED | EXCLUSIVE, SAFE, Way::Leave(Why::Swapped)),
             (SWAPPED | 7, SWAP_IN, Way::Copy),
@@ -264,7 +267,8 @@ mod tests {
                         || entry.exclusive()
                             && rules.exclusive_is_safe
                             && !rules.large_folios_possible);
-                assert_eq!(way(entry, rules) == Way::Pin, harmless, "{entry:?}");
+                let pinned = matches!(way(entry, rules), Way::PinOwn | Way::PinFile);
+                assert_eq!(pinned, harmless, "{entry:?}");
             }
         }
     }
@@ -322,7 +326,7 @@ mod tests {
 
     #[test]
     fn short_runs_between_shared_pages_are_left_to_the_copy() {
-        use Way::{Absent, Copy, Pin};
+        use Way::{Absent, Copy, PinOwn as Pin};
         assert_eq!(cut("", 4), []);
         assert_eq!(cut("xxxxx", 9), [(Pin, 5)]);
         assert_eq!(cut("xsxsxsxs", 2), [(Copy, 8)]);

@@ -1,6 +1,7 @@
 //! The hands of the hybrid reader: each way of getting at bytes, and the buffer they come into.
 
 use super::decide::{Way, Why, absent};
+use super::trust::Trust;
 use super::window::{Window, behind, reached};
 use super::{Care, Target};
 use crate::reader::files::Shut;
@@ -8,8 +9,11 @@ use crate::reader::map_files::MapFiles;
 use crate::reader::vma::Vmas;
 use crate::reader::{End, Pass, Seen};
 use crate::sys::file::{Process, open_proc, pread_once};
+use crate::sys::process::own_faults;
 use crate::sys::remote::{RemoteSpan, process_vm_readv_to};
 use crate::sys::{Errno, RemoteAddr};
+use core::hint::black_box;
+use core::ops::Range;
 use rustix::fd::OwnedFd;
 
 /// What a pass was given, and what it has come to.
@@ -27,6 +31,9 @@ pub(super) struct Hands {
     files: Option<MapFiles>,
     window: Window,
     pub(super) care: Care,
+    trust: Trust,
+    /// Addresses of the buffer that has been written to throughout.
+    settled: Range<usize>,
     goes_on: bool,
 }
 
@@ -37,6 +44,7 @@ impl Hands {
             true => None,
             false => Some(MapFiles::of_memory(target)?),
         };
+        let counted = own_faults().map(|_| 0);
         Ok(Self {
             pid,
             page_bytes: target.page_bytes as u64,
@@ -45,9 +53,11 @@ impl Hands {
             files,
             window: Window::new(),
             care: Care {
-                raced: Some(0),
+                pin_faults: counted,
                 ..Care::default()
             },
+            trust: counted.map_or(Trust::LOST, |_| Trust::NEW),
+            settled: 0..0,
             goes_on: target.manners.one_walk,
         })
     }
@@ -75,14 +85,15 @@ impl Hands {
         if !self.window.has_room() {
             self.flush(io)?;
         }
-        if way != Way::Absent {
+        if !matches!(way, Way::Absent | Way::PinOwn) {
             self.care.count(way, span.len.div_ceil(self.page_bytes));
         }
         match way {
-            Way::Pin => {
-                self.window.take_later(span);
+            Way::PinFile => {
+                self.window.take_later(span, false);
                 Ok(())
             }
+            Way::PinOwn => self.pin_own(span, io),
             Way::Copy => self.copy(span, io),
             Way::Absent => self.by_mapping(span, io),
             Way::Zeros => {
@@ -96,6 +107,80 @@ impl Hands {
             // of many.
             Way::Leave(Why::Unmapped | Why::Guard) if !self.goes_on => Err(End::Failed(Errno::IO)),
             Way::Leave(_) => Ok(()),
+        }
+    }
+
+    /// Whether it still pins anonymous pages.
+    pub(super) fn pins(&self) -> bool {
+        self.trust != Trust::LOST
+    }
+
+    /// Writes to each page of a buffer that is another than before, so that its own faults are not
+    /// taken for those of pages of the target.
+    fn settle(&mut self, buffer: &mut [u8]) {
+        let places = buffer.as_ptr_range();
+        let places = places.start.addr()..places.end.addr();
+        if self.settled != places {
+            self.settled = places;
+            for page in buffer.chunks_mut(self.page_bytes as usize) {
+                touch(page.first_mut());
+            }
+            touch(buffer.last_mut());
+        }
+    }
+
+    /// As much at once as the calls before allow.
+    fn pin_own(&mut self, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
+        let mut rest = span;
+        while rest.len > 0 {
+            let all = rest.len.div_ceil(self.page_bytes);
+            match self.trust {
+                Trust::LOST => {
+                    self.care.count(Way::Copy, all);
+                    return self.copy(rest, io);
+                }
+                Trust::WHOLE => {
+                    self.care.count(Way::PinOwn, all);
+                    self.window.take_later(rest, true);
+                    return Ok(());
+                }
+                _ => {}
+            }
+            let most = self.trust.pages() * self.page_bytes - rest.start.0 % self.page_bytes;
+            let len = rest.len.min(most);
+            let got = self.try_pin(RemoteSpan { len, ..rest }, io)?;
+            rest = behind(rest, got);
+        }
+        Ok(())
+    }
+
+    /// A call of its own for some pages; gives how many bytes came.
+    fn try_pin(&mut self, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<u64, End> {
+        self.settle(io.buffer);
+        let filled = self.window.filled();
+        let place = &mut io.buffer[filled..filled + span.len as usize];
+        if self.trust == Trust::NEW {
+            // Nothing at all: what the call needs of the tool itself is there afterwards.
+            let _ = process_vm_readv_to(self.pid, place, &[], &[]);
+        }
+        let (got, faults) = process_vm_readv_to(self.pid, place, &[0], &[span]);
+        self.care.count_faults(faults);
+        self.trust = self.trust.after(faults);
+        let pages = span.len.div_ceil(self.page_bytes);
+        match got {
+            Err(Errno::INTR) => Ok(0),
+            // As in `fetch`.
+            Err(Errno::FAULT) | Ok(0) => {
+                self.care.count(Way::Copy, pages);
+                self.copy(span, io).map(|()| span.len)
+            }
+            Err(errno) => Err(End::Failed(errno)),
+            Ok(got) => {
+                let len = got as u64;
+                self.care.count(Way::PinOwn, len.div_ceil(self.page_bytes));
+                self.window.take(RemoteSpan { len, ..span });
+                Ok(len)
+            }
         }
     }
 
@@ -181,14 +266,26 @@ impl Hands {
     /// One call for all runs, or more if the kernel stops early. The error says how many bytes
     /// of the buffer are sound.
     fn fetch(&mut self, buffer: &mut [u8]) -> Result<(), (usize, End)> {
+        self.settle(buffer);
         let window = &mut self.window;
         let mut first = 0;
         while first < window.spans.len() {
             let (spans, offsets) = (&mut window.spans[first..], &mut window.offsets[first..]);
-            let (done, into) = match process_vm_readv_to(self.pid, buffer, offsets, spans) {
+            let (got, faults) = match window.has_own && self.trust == Trust::LOST {
+                true => (Ok(0), Some(0)),
+                false => process_vm_readv_to(self.pid, buffer, offsets, spans),
+            };
+            self.care.count_faults(faults);
+            if window.has_own {
+                self.trust = self.trust.after(faults);
+            }
+            let (done, into) = match got {
                 Err(Errno::INTR) => continue,
                 // Not to be pinned, like PROT_NONE: the other way may be allowed.
                 Err(Errno::FAULT) | Ok(0) => {
+                    let pages = spans[0].len.div_ceil(self.page_bytes);
+                    self.care.pinned = self.care.pinned.saturating_sub(pages);
+                    self.care.count(Way::Copy, pages);
                     let place = &mut buffer[offsets[0]..][..spans[0].len as usize];
                     match copied(&self.mem, spans[0].start, place) {
                         (_, End::Complete) => (1, 0),
@@ -205,6 +302,13 @@ impl Hands {
             first += done;
         }
         Ok(())
+    }
+}
+
+/// Writes a byte as it is.
+fn touch(byte: Option<&mut u8>) {
+    if let Some(byte) = byte {
+        *byte = black_box(*byte);
     }
 }
 

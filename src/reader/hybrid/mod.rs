@@ -3,22 +3,25 @@
 //! call as there are; what fork may share is copied through /proc/PID/mem; what is not in
 //! memory is not asked for.
 //!
-//! Between the look and the read the target can fork; what is exclusive by the look is shared
-//! then, and a pin splits it. The kernel charges each such page to the reader as a fault (since
-//! Linux 5.9), and nothing else here causes one: [`Care::raced`].
+//! What is exclusive by the look may not be so for a pin: the target can fork in between, and bit 56
+//! does not say all ([`trust`]). A pin splits such a page then, or unshares it in place. The kernel
+//! charges each to the reader as a fault (since Linux 5.9), [`Care::pin_faults`]; after the first
+//! call with one, no anonymous page is pinned any more.
 
 pub mod decide;
 mod hands;
 pub mod large;
 mod look;
+mod trust;
 mod window;
 
 use super::{End, Pass, Reader, Seen, Target};
-use crate::proc::{number, status};
+use crate::proc::status;
 use crate::sys::Errno;
-use crate::sys::file::{Process, read_proc, read_whole};
-use crate::sys::process::own_faults;
+use crate::sys::file::{Process, read_number, read_proc, read_whole};
+use crate::sys::page_lists;
 use crate::sys::remote::RemoteSpan;
+use core::ffi::CStr;
 use decide::{PIN_PAGES_MIN, Rules, Runs, Way, Why};
 use hands::{Hands, Io};
 use look::Look;
@@ -57,10 +60,11 @@ pub struct Care {
     pub filed: u64,
     /// Left unread, in the order of [`Why::ALL`].
     pub left: [u64; Why::ALL.len()],
-    /// Page faults charged to the reader meanwhile: pages that were no longer as pagemap had
-    /// shown them, and were split, faulted in, or unshared without a copy. `None`: the counter
-    /// cannot be read.
-    pub raced: Option<u64>,
+    /// Page faults charged to the reader within its calls that pin: pages that were not the
+    /// target's own, or no longer, and were split, or unshared in place; pages that went after the
+    /// look, too. All of one call, the last that pinned anonymous pages. `None`: the counter cannot be
+    /// read, and none were pinned.
+    pub pin_faults: Option<u64>,
 }
 
 impl Care {
@@ -70,9 +74,13 @@ impl Care {
         self.left.iter().sum()
     }
 
+    fn count_faults(&mut self, faults: Option<u64>) {
+        self.pin_faults = self.pin_faults.zip(faults).map(|(sum, more)| sum + more);
+    }
+
     fn count(&mut self, way: Way, pages: u64) {
         let place = match way {
-            Way::Pin => &mut self.pinned,
+            Way::PinOwn | Way::PinFile => &mut self.pinned,
             Way::Copy => &mut self.copied,
             Way::Zeros => &mut self.zeros,
             Way::File => &mut self.filed,
@@ -98,7 +106,7 @@ impl Hybrid {
     /// # Errors
     /// As open(2) of /proc/PID/mem and pagemap; `ENOMEM`.
     pub fn open(target: &Target<'_>) -> Result<Self, Errno> {
-        Ok(Self {
+        let hybrid = Self {
             look: Look::open(target.pid, target.page_bytes as u64)?,
             rules: Rules {
                 exclusive_is_safe: nothing_is_joined(target.pid) && nothing_is_half_swapped(),
@@ -108,7 +116,11 @@ impl Hybrid {
             },
             hands: Hands::open(target)?,
             one_walk: target.manners.one_walk,
-        })
+        };
+        // What one of those lists refers to would be copied by a pin. Where they cannot be emptied,
+        // the first page that is ends the pinning.
+        let _ = page_lists::drain();
+        Ok(hybrid)
     }
 
     /// What became of the pages so far.
@@ -142,7 +154,11 @@ impl Hybrid {
         let page_bytes = self.hands.page_bytes;
         let base = part.start.0 - part.start.0 % page_bytes;
         let end = part.start.plus(part.len);
-        for run in Runs::new(self.look.entries(part), self.rules) {
+        let rules = Rules {
+            exclusive_is_safe: self.rules.exclusive_is_safe && self.hands.pins(),
+            ..self.rules
+        };
+        for run in Runs::new(self.look.entries(part), rules) {
             let first = RemoteSpan {
                 start: crate::sys::RemoteAddr(base + run.first as u64 * page_bytes),
                 len: run.pages as u64 * page_bytes,
@@ -168,7 +184,6 @@ impl Reader for Hybrid {
         buffer: &mut [u8],
         seen: Seen<'_>,
     ) -> Pass {
-        let before = own_faults();
         let left = self.care().unread();
         if !self.one_walk {
             self.look.forget();
@@ -188,12 +203,6 @@ impl Reader for Hybrid {
             Ok(()) => End::Complete,
             Err(end) => end,
         };
-        let faults = own_faults()
-            .zip(before)
-            .map(|(after, before)| after.since(before));
-        let faults = faults.map(|faults| faults.minor + faults.major);
-        let raced = &mut self.hands.care.raced;
-        *raced = raced.zip(faults).map(|(raced, faults)| raced + faults);
         pass
     }
 }
@@ -201,24 +210,30 @@ impl Reader for Hybrid {
 /// Whether KSM has joined none of the target's pages: a pin takes a joined page apart even
 /// where only one process maps it. Unknown is no.
 ///
-/// A process's own `ksm_merging_pages` would not do where there are such pages: it does not
-/// count those that came with a fork. smaps_rollup does, where it has the field (Linux 6.7).
+/// `pages_shared` alone does not tell: of a joined page whose processes have ended, a child of one
+/// may hold the last copy, which counts nowhere until KSM comes by. So KSM must never have joined
+/// any: it does so in its second scan at the earliest (mm/ksm.c, `cmp_and_merge_page`: a page must
+/// have been seen with the same checksum), and only taking all of them apart sets the count of
+/// scans back to 0 (`unmerge_and_remove_all_rmap_items`). Else smaps_rollup counts the target's own,
+/// where it has the field (Linux 6.7); `ksm_merging_pages` does not count those that came with a fork.
 fn nothing_is_joined(pid: i32) -> bool {
-    let mut buffer = [0; 4096];
-    let none = |text: &[u8]| number::decimal(text.trim_ascii()) == Some(0);
-    match read_whole(c"/sys/kernel/mm/ksm/pages_shared", &mut buffer) {
-        Ok(text) if none(text) => true,
-        Ok(_) => {
-            let rollup = read_proc(Process::Id(pid), "smaps_rollup", &mut buffer);
-            rollup.is_ok_and(|text| status::kib_field(text, b"KSM") == Some(0))
-        }
-        // No sysfs here, or a kernel without KSM, which has not the process's own count either.
-        Err(Errno::NOENT) => match read_proc(Process::Id(pid), "ksm_merging_pages", &mut buffer) {
-            Ok(text) => none(text),
-            Err(errno) => errno == Errno::NOENT,
-        },
-        Err(_) => false,
+    const COUNTS: [&CStr; 3] = [
+        c"/sys/kernel/mm/ksm/run",
+        c"/sys/kernel/mm/ksm/full_scans",
+        c"/sys/kernel/mm/ksm/pages_shared",
+    ];
+    let counts = COUNTS.map(read_number);
+    if counts == [Ok(0); 3] {
+        return true;
     }
+    let mut buffer = [0; 4096];
+    let rollup = read_proc(Process::Id(pid), "smaps_rollup", &mut buffer);
+    if rollup.is_ok_and(|text| status::kib_field(text, b"KSM") == Some(0)) {
+        return true;
+    }
+    // No sysfs here, or a kernel without KSM, which has not the process's own count either.
+    let own = read_proc(Process::Id(pid), "ksm_merging_pages", &mut buffer).map(drop);
+    counts == [Err(Errno::NOENT); 3] && own == Err(Errno::NOENT)
 }
 
 /// Whether no page on this machine is in swap: one that is in memory, too, can be another

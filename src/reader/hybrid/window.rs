@@ -14,6 +14,8 @@ pub(super) struct Window {
     pieces: Vec<RemoteSpan, PIECES>,
     pub(super) spans: Vec<RemoteSpan, SPANS_PER_CALL>,
     pub(super) offsets: Vec<usize, SPANS_PER_CALL>,
+    /// Whether there are anonymous pages among what is still to come.
+    pub(super) has_own: bool,
 }
 
 impl Window {
@@ -23,6 +25,7 @@ impl Window {
             pieces: Vec::new(),
             spans: Vec::new(),
             offsets: Vec::new(),
+            has_own: false,
         }
     }
 
@@ -46,8 +49,9 @@ impl Window {
         }
     }
 
-    /// As [`take`](Self::take); the bytes come with the next call.
-    pub(super) fn take_later(&mut self, span: RemoteSpan) {
+    /// As [`take`](Self::take); the bytes come with the next call. `own`: of anonymous pages.
+    pub(super) fn take_later(&mut self, span: RemoteSpan, own: bool) {
+        self.has_own |= own;
         let behind = |last: &RemoteSpan| last.start.plus(last.len) == span.start;
         let offset = self.filled;
         self.take(span);
@@ -91,6 +95,7 @@ impl Window {
         self.pieces.clear();
         self.spans.clear();
         self.offsets.clear();
+        self.has_own = false;
     }
 }
 

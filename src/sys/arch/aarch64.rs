@@ -38,6 +38,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const MLOCK: usize = 228;
     pub(in crate::sys) const MINCORE: usize = 232;
     pub(in crate::sys) const MADVISE: usize = 233;
+    pub(in crate::sys) const MOVE_PAGES: usize = 239;
     pub(in crate::sys) const WAIT4: usize = 260;
     pub(in crate::sys) const PROCESS_VM_READV: usize = 270;
     pub(in crate::sys) const EXECVEAT: usize = 281;

@@ -36,6 +36,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const CLOCK_GETTIME: usize = 228;
     pub(in crate::sys) const EXIT_GROUP: usize = 231;
     pub(in crate::sys) const OPENAT: usize = 257;
+    pub(in crate::sys) const MOVE_PAGES: usize = 279;
     pub(in crate::sys) const UNSHARE: usize = 272;
     pub(in crate::sys) const DUP3: usize = 292;
     pub(in crate::sys) const GETCPU: usize = 309;

@@ -1,0 +1,56 @@
+//! How far bit 56 of pagemap is believed. It says that a page is mapped once, and not that a pin
+//! leaves it alone: of a page that fork once shared, and that is the target's alone since, the
+//! kernel makes a copy if anything else refers to it still, such as a list of its own
+//! (mm/memory.c, `wp_can_reuse_anon_folio`). Either way it charges a fault to who pins.
+
+/// Pages that one call may pin, by what the calls before it have shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Trust(u64);
+
+impl Trust {
+    /// Nothing has been pinned yet.
+    pub(super) const NEW: Self = Self(STEPS[0]);
+    /// Nothing is to be pinned any more.
+    pub(super) const LOST: Self = Self(0);
+    /// As much as there is.
+    pub(super) const WHOLE: Self = Self(u64::MAX);
+
+    /// Pages that the next call may have.
+    pub(super) const fn pages(self) -> u64 {
+        self.0
+    }
+
+    /// After a call to which so many faults were charged.
+    pub(super) fn after(self, faults: Option<u64>) -> Self {
+        if faults != Some(0) || self == Self::LOST {
+            return Self::LOST;
+        }
+        let next = STEPS.into_iter().find(|&step| step > self.0);
+        next.map_or(Self::WHOLE, Self)
+    }
+}
+
+/// What the first calls may have.
+const STEPS: [u64; 3] = [1, 8, 64];
+
+#[cfg(test)]
+mod tests {
+    use super::Trust;
+
+    #[test]
+    fn it_is_earned_in_steps_and_lost_at_once_and_for_ever() {
+        let calls = [Some(0); 4];
+        let earned = calls.into_iter().scan(Trust::NEW, |trust, faults| {
+            let pages = trust.pages();
+            *trust = trust.after(faults);
+            Some(pages)
+        });
+        assert!(earned.eq([1, 8, 64, u64::MAX]));
+        for trust in [Trust::NEW, Trust::WHOLE, Trust::LOST] {
+            for faults in [Some(1), None] {
+                assert_eq!(trust.after(faults), Trust::LOST);
+                assert_eq!(trust.after(faults).after(Some(0)), Trust::LOST);
+            }
+        }
+    }
+}
