@@ -420,16 +420,33 @@ pub(super) fn discount(faults: Faults) {
 /// `getrusage(RUSAGE_SELF, &usage)`, getrusage(2). `None` if a filter denies the call.
 #[must_use]
 pub fn own_faults() -> Option<Faults> {
+    const RUSAGE_SELF: usize = 0;
     // Before the reading: this may be a fault.
     let [minor, major] = [0, 1].map(|place: usize| DISCOUNTED[place].load(Ordering::Relaxed));
+    let faults = charged_to(RUSAGE_SELF)?;
+    Some(Faults {
+        minor: faults.minor.wrapping_sub(minor),
+        major: faults.major.wrapping_sub(major),
+    })
+}
+
+/// All that has been charged to this thread, minor and major together: half the price of
+/// [`own_faults`] (some 230 ns against 500 here). `getrusage(RUSAGE_THREAD, &usage)`.
+#[inline(never)]
+pub(super) fn thread_faults() -> Option<u64> {
+    const RUSAGE_THREAD: usize = 1;
+    let faults = charged_to(RUSAGE_THREAD)?;
+    Some(faults.minor + faults.major)
+}
+
+fn charged_to(whom: usize) -> Option<Faults> {
     let mut usage = Usage::default();
-    const RUSAGE_SELF: usize = 0;
     let at = (&raw mut usage) as usize;
     // SAFETY: SYSCALL; the kernel writes one `struct rusage` (18 words) into `usage`.
-    let result = check(unsafe { syscall6(nr::GETRUSAGE, RUSAGE_SELF, at, 0, 0, 0, 0) });
+    let result = check(unsafe { syscall6(nr::GETRUSAGE, whom, at, 0, 0, 0, 0) });
     result.ok().map(|_| Faults {
-        minor: usage.minor.wrapping_sub(minor),
-        major: usage.major.wrapping_sub(major),
+        minor: usage.minor,
+        major: usage.major,
     })
 }
 

@@ -2,7 +2,7 @@
 //! process_vm_readv(2), which rustix lacks.
 
 use super::arch::{nr, syscall6};
-use super::process::own_faults;
+use super::process::thread_faults;
 use super::{Errno, check};
 use core::mem::MaybeUninit;
 
@@ -62,41 +62,42 @@ pub fn process_vm_readv(pid: i32, local: &mut [u8], spans: &[RemoteSpan]) -> Res
     check(result)
 }
 
-/// What a call gave, and the page faults that were charged to this process meanwhile; `None` if
-/// they are not told.
-pub type Counted = (Result<usize, Errno>, Option<u64>);
+/// Page faults charged to this thread within one call, and since it began; `None` if they are not
+/// told.
+pub type Charged = Option<(u64, u64)>;
 
 /// As [`process_vm_readv`], with each span copied to its own place in `local`: span `index`
 /// goes to `offsets[index]`. One call, up to [`SPANS_PER_CALL`] spans. `local` must have been
-/// written to, or its own faults are among those told.
+/// written to, or its own faults are among those told. `before`: what was charged to this thread
+/// before, if that is known.
 ///
-/// C form: `process_vm_readv(pid, locals, count, remote, count, 0)`, between two of
-/// [`own_faults`]. The result is the number of bytes copied, counted over the spans in order.
+/// C form: `process_vm_readv(pid, locals, count, remote, count, 0)`, and
+/// `getrusage(RUSAGE_THREAD, &usage)` behind it and, if need be, before. The result is the number of
+/// bytes copied, counted over the spans in order.
 ///
 /// # Errors
 /// As [`process_vm_readv`]; `EINVAL` also if a place does not lie within `local`.
-#[inline(never)]
 pub fn process_vm_readv_to(
     pid: i32,
     local: &mut [u8],
     offsets: &[usize],
     spans: &[RemoteSpan],
-) -> Counted {
-    const OUTSIDE: Counted = (Err(Errno::INVAL), Some(0));
+    before: Option<u64>,
+) -> (Result<usize, Errno>, Charged) {
     let mut places = [const { MaybeUninit::<RemoteSpan>::uninit() }; SPANS_PER_CALL];
     let count = spans.len().min(offsets.len()).min(SPANS_PER_CALL);
     let base = local.as_mut_ptr() as u64;
     for ((place, &offset), span) in places.iter_mut().zip(offsets).zip(spans) {
         let room = local.len().checked_sub(offset);
         if room.is_none_or(|room| span.len > room as u64) {
-            return OUTSIDE;
+            return (Err(Errno::INVAL), None);
         }
         place.write(RemoteSpan {
             start: RemoteAddr(base + offset as u64),
             len: span.len,
         });
     }
-    let before = own_faults();
+    let before = before.or_else(thread_faults);
     // SAFETY: SYSCALL; the kernel reads `count` entries of both arrays, all of which are
     // written, and writes at most what each place says, which lies within `local`, an
     // exclusive slice.
@@ -111,9 +112,9 @@ pub fn process_vm_readv_to(
             0,
         )
     };
-    let faults = own_faults().zip(before).map(|(after, before)| {
-        let faults = after.since(before);
-        faults.minor + faults.major
-    });
-    (check(result), faults)
+    let charged = thread_faults().zip(before);
+    (
+        check(result),
+        charged.map(|(now, before)| (now - before, now)),
+    )
 }

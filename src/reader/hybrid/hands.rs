@@ -1,7 +1,7 @@
 //! The hands of the hybrid reader: each way of getting at bytes, and the buffer they come into.
 
 use super::decide::{Way, Why, absent};
-use super::trust::Trust;
+use super::trust::{Pins, Trust};
 use super::window::{Window, behind, reached};
 use super::{Care, Target};
 use crate::reader::files::Shut;
@@ -31,7 +31,7 @@ pub(super) struct Hands {
     files: Option<MapFiles>,
     window: Window,
     pub(super) care: Care,
-    trust: Trust,
+    pins: Pins,
     /// Addresses of the buffer that has been written to throughout.
     settled: Range<usize>,
     goes_on: bool,
@@ -56,7 +56,10 @@ impl Hands {
                 pin_faults: counted,
                 ..Care::default()
             },
-            trust: counted.map_or(Trust::LOST, |_| Trust::NEW),
+            pins: Pins {
+                trust: counted.map_or(Trust::LOST, |_| Trust::NEW),
+                charged: None,
+            },
             settled: 0..0,
             goes_on: target.manners.one_walk,
         })
@@ -110,9 +113,14 @@ impl Hands {
         }
     }
 
+    /// A pass begins: anything may have been charged since the last.
+    pub(super) fn begin(&mut self) {
+        self.pins.charged = None;
+    }
+
     /// Whether it still pins anonymous pages.
     pub(super) fn pins(&self) -> bool {
-        self.trust != Trust::LOST
+        self.pins.trust != Trust::LOST
     }
 
     /// Writes to each page of a buffer that is another than before, so that its own faults are not
@@ -122,6 +130,7 @@ impl Hands {
         let places = places.start.addr()..places.end.addr();
         if self.settled != places {
             self.settled = places;
+            self.pins.charged = None;
             for page in buffer.chunks_mut(self.page_bytes as usize) {
                 touch(page.first_mut());
             }
@@ -134,7 +143,7 @@ impl Hands {
         let mut rest = span;
         while rest.len > 0 {
             let all = rest.len.div_ceil(self.page_bytes);
-            match self.trust {
+            match self.pins.trust {
                 Trust::LOST => {
                     self.care.count(Way::Copy, all);
                     return self.copy(rest, io);
@@ -146,7 +155,7 @@ impl Hands {
                 }
                 _ => {}
             }
-            let most = self.trust.pages() * self.page_bytes - rest.start.0 % self.page_bytes;
+            let most = self.pins.trust.pages() * self.page_bytes - rest.start.0 % self.page_bytes;
             let len = rest.len.min(most);
             let got = self.try_pin(RemoteSpan { len, ..rest }, io)?;
             rest = behind(rest, got);
@@ -159,13 +168,12 @@ impl Hands {
         self.settle(io.buffer);
         let filled = self.window.filled();
         let place = &mut io.buffer[filled..filled + span.len as usize];
-        if self.trust == Trust::NEW {
+        if self.pins.trust == Trust::NEW {
             // Nothing at all: what the call needs of the tool itself is there afterwards.
-            let _ = process_vm_readv_to(self.pid, place, &[], &[]);
+            let _ = process_vm_readv_to(self.pid, place, &[], &[], None);
         }
-        let (got, faults) = process_vm_readv_to(self.pid, place, &[0], &[span]);
-        self.care.count_faults(faults);
-        self.trust = self.trust.after(faults);
+        let (got, charged) = process_vm_readv_to(self.pid, place, &[0], &[span], self.pins.charged);
+        self.pins.note(charged, true, &mut self.care);
         let pages = span.len.div_ceil(self.page_bytes);
         match got {
             Err(Errno::INTR) => Ok(0),
@@ -185,6 +193,7 @@ impl Hands {
     }
 
     fn copy(&mut self, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
+        self.pins.charged = None;
         let filled = self.window.filled();
         let place = &mut io.buffer[filled..filled + span.len as usize];
         let (got, end) = copied(&self.mem, span.start, place);
@@ -202,6 +211,7 @@ impl Hands {
 
     /// What pagemap alone does not decide, mapping by mapping.
     fn by_mapping(&mut self, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
+        self.pins.charged = None;
         let mut rest = span;
         while rest.len > 0 {
             let vma = self.vmas.at(rest.start).map_err(End::Failed)?;
@@ -258,6 +268,9 @@ impl Hands {
             Ok(()) => (usize::MAX, Ok(())),
             Err((sound, end)) => (sound, Err(end)),
         };
+        if io.seen.is_some() {
+            self.pins.charged = None;
+        }
         self.window
             .hand_on(sound, io.buffer, &mut io.pass, &mut io.seen);
         ended
@@ -271,18 +284,20 @@ impl Hands {
         let mut first = 0;
         while first < window.spans.len() {
             let (spans, offsets) = (&mut window.spans[first..], &mut window.offsets[first..]);
-            let (got, faults) = match window.has_own && self.trust == Trust::LOST {
-                true => (Ok(0), Some(0)),
-                false => process_vm_readv_to(self.pid, buffer, offsets, spans),
+            let own = window.has_own;
+            let got = if own && self.pins.trust == Trust::LOST {
+                Ok(0)
+            } else {
+                let (got, charged) =
+                    process_vm_readv_to(self.pid, buffer, offsets, spans, self.pins.charged);
+                self.pins.note(charged, own, &mut self.care);
+                got
             };
-            self.care.count_faults(faults);
-            if window.has_own {
-                self.trust = self.trust.after(faults);
-            }
             let (done, into) = match got {
                 Err(Errno::INTR) => continue,
                 // Not to be pinned, like PROT_NONE: the other way may be allowed.
                 Err(Errno::FAULT) | Ok(0) => {
+                    self.pins.charged = None;
                     let pages = spans[0].len.div_ceil(self.page_bytes);
                     self.care.pinned = self.care.pinned.saturating_sub(pages);
                     self.care.count(Way::Copy, pages);

@@ -185,6 +185,7 @@ impl Reader for Hybrid {
         seen: Seen<'_>,
     ) -> Pass {
         let left = self.care().unread();
+        self.hands.begin();
         if !self.one_walk {
             self.look.forget();
             self.hands.forget();

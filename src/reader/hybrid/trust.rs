@@ -3,6 +3,9 @@
 //! kernel makes a copy if anything else refers to it still, such as a list of its own
 //! (mm/memory.c, `wp_can_reuse_anon_folio`). Either way it charges a fault to who pins.
 
+use super::Care;
+use crate::sys::remote::Charged;
+
 /// Pages that one call may pin, by what the calls before it have shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Trust(u64);
@@ -27,6 +30,26 @@ impl Trust {
         }
         let next = STEPS.into_iter().find(|&step| step > self.0);
         next.map_or(Self::WHOLE, Self)
+    }
+}
+
+/// What the calls that pin have shown so far.
+pub(super) struct Pins {
+    pub(super) trust: Trust,
+    /// Faults charged to the tool before the next of them, unless anything has been done since the
+    /// last that could cause one.
+    pub(super) charged: Option<u64>,
+}
+
+impl Pins {
+    /// After a call; `own`: of anonymous pages, among others.
+    pub(super) fn note(&mut self, charged: Charged, own: bool, care: &mut Care) {
+        let faults = charged.map(|(faults, _)| faults);
+        care.count_faults(faults);
+        if own {
+            self.trust = self.trust.after(faults);
+        }
+        self.charged = charged.map(|(_, now)| now);
     }
 }
 
