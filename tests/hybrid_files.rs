@@ -98,10 +98,14 @@ fn mapping(pid: u32, name: &str) -> RemoteSpan {
     }
 }
 
+fn reader(method: Method, pid: u32) -> AnyReader<'static> {
+    let target = Target::process(pid.cast_signed(), PAGE);
+    AnyReader::open(method, &target).unwrap()
+}
+
 /// What hybrid gives of it, by offset, and what became of its pages.
 fn read(pid: u32, span: RemoteSpan) -> (BTreeMap<usize, Vec<u8>>, Care) {
-    let target = Target::process(pid.cast_signed(), PAGE);
-    let mut reader = AnyReader::open(Method::Hybrid, &target).unwrap();
+    let mut reader = reader(Method::Hybrid, pid);
     let mut found = BTreeMap::new();
     let mut see = |at: RemoteAddr, bytes: &[u8]| {
         found.insert((at.0 - span.start.0) as usize, bytes.to_vec());
@@ -182,6 +186,106 @@ fn a_lease_is_not_broken() {
     let target = helpers::Target::of(&mut python(MAPS, &[file.text()]));
     let (_, care) = read(target.pid(), mapping(target.pid(), file.text()));
     assert_eq!(care.filed, pages.cast_unsigned(), "without one it is read");
+}
+
+/// Who listens to a file (fanotify(7)) and may forbid that it is opened, or read, need not answer.
+const LISTENS: &str = r#"
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+listener = libc.fanotify_init(0x4, os.O_RDONLY)  # FAN_CLASS_CONTENT
+marked = libc.fanotify_mark(listener, 1, ctypes.c_uint64(int(sys.argv[2])), -100, sys.argv[1].encode())
+print("ready" if marked == 0 else "no", flush=True)
+sys.stdin.read()
+"#;
+
+#[test]
+fn who_does_not_answer_is_not_waited_for() {
+    const OPEN_PERM: &str = "65536";
+    const ACCESS_PERM: &str = "131072";
+    if !is_root() {
+        eprintln!("skipped: map_files needs root");
+        return;
+    }
+    let on_disk = OnDisk::new("listened-to");
+    let in_memory = OnDisk(PathBuf::from("/dev/shm/cowitness-listened-to"));
+    fs::write(&in_memory.0, contents()).unwrap();
+    for (file, what) in [(&on_disk, OPEN_PERM), (&in_memory, ACCESS_PERM)] {
+        let target = helpers::Target::of(&mut python(MAPS, &[file.text()]));
+        let listener = helpers::Target::of(&mut python(LISTENS, &[file.text(), what]));
+        if listener.ready != "ready" {
+            eprintln!("skipped: nobody can be asked for leave here");
+            return;
+        }
+        let pid = target.pid().to_string();
+        let row = audit(&format!("--method hybrid --stop {pid}")).rows[0].clone();
+        let left = get(&row, "unread_bytes") / get(&row, "page_bytes");
+        assert!(left >= PAGES as i64, "{row:?}");
+        drop(listener);
+        assert_eq!(state(&pid), 'S', "{what}");
+        let (_, care) = read(target.pid(), mapping(target.pid(), file.text()));
+        assert_eq!(care.filed, PAGES as u64, "without one it is read");
+    }
+}
+
+/// Behind the end of a file of 100 bytes a page has what was written there through a mapping.
+#[test]
+fn behind_the_end_of_a_file_is_what_is_in_memory() {
+    const WRITES: &str = r#"
+import ctypes, mmap, os, sys
+path, size, page = sys.argv[1], 100, 4096
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+if "hole" in sys.argv:
+    os.ftruncate(file, size)
+else:
+    os.write(file, b"A" * size)
+    ctypes.memmove(libc.mmap(None, page, 3, 1, file, 0) + 200, b"TAIL", 4)
+os.close(file)
+file = os.open(path, os.O_RDONLY)
+read = libc.mmap(None, page, 1, 1, file, 0)
+print(read, flush=True)
+sys.stdin.read()
+"#;
+    if !is_root() {
+        eprintln!("skipped: map_files needs root");
+        return;
+    }
+    let folders = [
+        Path::new("/dev/shm"),
+        Path::new(env!("CARGO_TARGET_TMPDIR")),
+    ];
+    for (folder, how) in folders.into_iter().flat_map(|f| [(f, "tail"), (f, "hole")]) {
+        let file = OnDisk(folder.join("cowitness-tail"));
+        let target = helpers::Target::of(&mut python(WRITES, &[file.text(), how]));
+        let span = RemoteSpan {
+            start: RemoteAddr(target.ready.parse().unwrap()),
+            len: PAGE as u64,
+        };
+        let by = |method| {
+            let mut reader = reader(method, target.pid());
+            let mut found = vec![0xee; PAGE];
+            let mut see = |at: RemoteAddr, bytes: &[u8]| {
+                let at = (at.0 - span.start.0) as usize;
+                found[at..at + bytes.len()].copy_from_slice(bytes);
+            };
+            let mut buffer = vec![0; 1 << 20];
+            let spans = &mut [span].into_iter();
+            let pass = reader.any().pass(spans, PAGE, &mut buffer, Some(&mut see));
+            (pass.bytes, found)
+        };
+        let [hybrid, map_files, proc] = [Method::Hybrid, Method::MapFiles, Method::Proc].map(by);
+        assert_eq!(proc.0, PAGE as u64);
+        assert_eq!(proc.1[200..204] == *b"TAIL", how == "tail");
+        if how == "tail" {
+            assert_eq!(hybrid.0, PAGE as u64, "{folder:?}");
+        }
+        for (bytes, found) in [hybrid, map_files] {
+            let bytes = bytes as usize;
+            assert!(found[..bytes] == proc.1[..bytes], "{how} in {folder:?}");
+        }
+    }
 }
 
 /// Something else than the device may be mounted on /dev/zero.

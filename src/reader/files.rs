@@ -1,4 +1,5 @@
-//! The files behind a process's mappings, opened so that nobody notices.
+//! The files behind a process's mappings, opened so that the processes that use them do not notice;
+//! who listens for it does (inotify(7), fanotify(7)).
 
 use super::map_files::NO_FILE;
 use super::vma::Vma;
@@ -6,7 +7,7 @@ use crate::proc::lines::{Line, LineBuffer};
 use crate::proc::mountinfo;
 use crate::proc::number::decimal;
 use crate::sys::Errno;
-use crate::sys::file::{Mapped, Process, file_system, open, open_mapped, open_proc, read_next};
+use crate::sys::file::{Mapped, Process, open, open_mapped, open_proc, read_next};
 use rustix::fd::{AsFd, OwnedFd};
 
 /// Why a file is not read.
@@ -35,8 +36,8 @@ type Opened = Result<(OwnedFd, u64), Shut>;
 /// Opens them one at a time.
 pub(super) struct Files {
     pid: i32,
-    /// Whether only what is in memory already is read: then nobody is waited for, and a file of
-    /// which mincore(2) does not tell the truth is not opened. That takes what O_NOATIME takes
+    /// Whether only what is in memory already is read: then a file that another process or machine
+    /// serves is not opened, nor one of which mincore(2) does not tell the truth. That takes what O_NOATIME takes
     /// (`inode_owner_or_capable`, in `may_open` of fs/namei.c and `can_do_mincore` of
     /// mm/mincore.c).
     cached_only: bool,
@@ -45,7 +46,12 @@ pub(super) struct Files {
     /// The last device that was asked about, and whether its files are another process's or
     /// machine's to give.
     served: Option<((u32, u32), bool)>,
+    /// Files in a row that could not be opened in time.
+    late: u32,
 }
+
+/// After so many no further one is tried: whoever answers for them does not.
+const LATE_MAX: u32 = 2;
 
 impl Files {
     pub(super) const fn of(pid: i32, cached_only: bool) -> Self {
@@ -54,6 +60,7 @@ impl Files {
             cached_only,
             last: None,
             served: None,
+            late: 0,
         }
     }
 
@@ -77,9 +84,14 @@ impl Files {
         if self.cached_only && self.is_served(vma.device) || is_leased(vma.inode)? {
             return Err(LEASED.into());
         }
-        match open_mapped(self.pid, vma.start, vma.end, self.cached_only)? {
-            Mapped::File(file) => {
-                let magic = file_system(file.as_fd())?;
+        if self.late >= LATE_MAX {
+            return Err(Errno::TIMEDOUT.into());
+        }
+        let opened = open_mapped(self.pid, vma.start, vma.end, self.cached_only);
+        self.late += u32::from(opened.as_ref().err() == Some(&Errno::TIMEDOUT));
+        match opened? {
+            Mapped::File(file, magic) => {
+                self.late = 0;
                 Ok((file, magic))
             }
             Mapped::Zero if !vma.perms.shared => Err(Shut::Zeros),

@@ -11,7 +11,7 @@ use super::{BlockReader, Target};
 use crate::proc::pagemap::{Entry, file_offset};
 use crate::sys::file::{
     HUGETLBFS_MAGIC, OVERLAYFS_MAGIC, Process, RAMFS_MAGIC, TMPFS_MAGIC, open_proc, pread_once,
-    read_words_at,
+    read_words_at, regular_bytes,
 };
 use crate::sys::resident::read_resident;
 use crate::sys::{Errno, RemoteAddr};
@@ -64,7 +64,7 @@ impl MapFiles {
 
     /// As [`read`](BlockReader::read), but only what is in memory already, of a mapping that is
     /// known: bytes that came, and bytes behind them that did not. Nothing is brought in, and
-    /// nobody is waited for.
+    /// nobody is waited for longer than [`open_within`](crate::sys::opening::open_within) does.
     ///
     /// # Errors
     /// See [`Shut`].
@@ -83,7 +83,17 @@ impl MapFiles {
             TMPFS_MAGIC if vma.may_be_swapped && !swap_in => Err(Shut::Swapped),
             OVERLAYFS_MAGIC if vma.may_be_swapped => Err(Errno::AGAIN.into()),
             TMPFS_MAGIC | RAMFS_MAGIC | HUGETLBFS_MAGIC => {
-                Ok((contents(file, block, offset, page_bytes)?, 0))
+                let (got, tail) = contents(file, block, offset, page_bytes)?;
+                // What is neither in memory nor in swap is a hole. Else the page is left as a whole.
+                block[got..got + tail].fill(0);
+                let end = offset + got as u64;
+                let page = tail + got.min((end % page_bytes) as usize);
+                let missing = if tail > 0 && vma.may_be_swapped {
+                    page
+                } else {
+                    0
+                };
+                Ok((got + tail - missing, missing))
             }
             _ => Ok(read_resident(
                 file.as_fd(),
@@ -117,20 +127,30 @@ impl MapFiles {
     }
 }
 
-/// What a file has at an offset. Behind its end, the rest of its last page is zeros, as it is in
-/// memory; further pages are `EIO`, as they would be a SIGBUS.
+/// What a file has at an offset: bytes that came, and bytes behind them in its last page that did
+/// not, since that is not in memory. Behind the file's end the rest of that page is what is in
+/// memory, which is not zeros if somebody has written there through a mapping; reading the file does
+/// not give it. Further pages are `EIO`, as they would be a SIGBUS.
 fn contents(
     file: &OwnedFd,
     block: &mut [u8],
     offset: u64,
     page_bytes: u64,
-) -> Result<usize, Errno> {
+) -> Result<(usize, usize), Errno> {
     let got = pread_once(file, block, offset)?;
     let end = offset + got as u64;
     let rest = (end.next_multiple_of(page_bytes) - end) as usize;
-    let end = block.len().min(got + rest);
-    block[got..end].fill(0);
-    if end == 0 { Err(Errno::IO) } else { Ok(end) }
+    let all = block.len().min(got + rest);
+    if all == 0 {
+        return Err(Errno::IO);
+    }
+    let is_end = got < all && regular_bytes(file.as_fd())?.is_some_and(|bytes| bytes <= end);
+    if !is_end {
+        return Ok((got, 0));
+    }
+    let tail = &mut block[got..all];
+    let (more, _) = read_resident(file.as_fd(), end, tail, page_bytes as usize).unwrap_or((0, 0));
+    Ok((got + more, all - got - more))
 }
 
 /// Whether a page of a private mapping is the file's, not a copy of its own.
@@ -156,6 +176,9 @@ impl BlockReader for MapFiles {
         })?;
         let block = &mut block[..want? as usize];
         let offset = vma.offset + (start.0 - vma.start);
-        contents(file, block, offset, self.page_bytes)
+        match contents(file, block, offset, self.page_bytes)? {
+            (0, _) => Err(NOT_THE_FILES),
+            (got, _) => Ok(got),
+        }
     }
 }

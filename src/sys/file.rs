@@ -1,6 +1,7 @@
 //! Reading files of the kernel: small ones whole, large ones in pieces, paths of /proc.
 
 use super::arch::{nr, syscall6};
+use super::opening::open_within;
 use super::{Errno, check};
 use crate::proc::number::decimal;
 use crate::text::{Full, Text};
@@ -9,7 +10,7 @@ use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::{
     AtFlags, CWD, FileType, OFlags, RawDir, fstat, fstatfs, major, makedev, minor, readlinkat_raw,
-    stat, statat,
+    statat,
 };
 use rustix::io::{fcntl_getfd, pread, read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -42,8 +43,8 @@ pub fn open_proc(process: Process, file: &str) -> Result<OwnedFd, Errno> {
 
 /// What a process has mapped.
 pub enum Mapped {
-    /// A regular file, opened.
-    File(OwnedFd),
+    /// A regular file, opened, and the magic number of its file system.
+    File(OwnedFd, u64),
     /// /dev/zero, by its number and not by its name.
     Zero,
     /// Something else.
@@ -52,17 +53,18 @@ pub enum Mapped {
 
 /// Opens the regular file that process `pid` maps at `start..end`, addresses as in maps.
 /// proc_pid_map_files(5). Reading it does not mark its time of access where that is permitted: to
-/// its owner and with CAP_FOWNER (open(2), O_NOATIME); `owned`: else it is not opened.
+/// its owner and with CAP_FOWNER (open(2), O_NOATIME); `owned`: else it is not opened, and leave to
+/// read is asked for. Neither waits for ever, see [`open_within`].
 ///
 /// # Errors
 /// `EPERM` (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE is missing, or CAP_FOWNER), `ENOENT` (no such
-/// mapping of a file), `EAGAIN` (a lease that is being given up).
+/// mapping of a file), `EAGAIN` (a lease that is being given up), `ETIMEDOUT` (it takes long).
 pub fn open_mapped(pid: i32, start: u64, end: u64, owned: bool) -> Result<Mapped, Errno> {
     let path = mapped(pid, start, end);
     let path = path.read().map_err(|Full| Errno::NAMETOOLONG)?;
     let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
     // Looked at before it is opened: opening a device can have effects of its own.
-    let found = stat(path)?;
+    let found = statat(CWD, path, AtFlags::STATX_DONT_SYNC)?;
     match FileType::from_raw_mode(found.st_mode) {
         FileType::RegularFile => {}
         // Documentation/admin-guide/devices.txt.
@@ -70,11 +72,11 @@ pub fn open_mapped(pid: i32, start: u64, end: u64, owned: bool) -> Result<Mapped
         _ => return Ok(Mapped::Other),
     }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = match open_as(path, flags | OFlags::NOATIME) {
-        Err(Errno::PERM) if !owned => open_as(path, flags),
+    let opened = match open_within(path, flags | OFlags::NOATIME, owned) {
+        Err(Errno::PERM) if !owned => open_within(path, flags, owned),
         opened => opened,
     };
-    file.map(Mapped::File)
+    opened.map(|(file, magic)| Mapped::File(file, magic))
 }
 
 /// Opens a file for reading, not to be inherited over exec.

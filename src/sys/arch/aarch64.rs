@@ -6,6 +6,7 @@ use core::arch::{asm, global_asm};
 pub(in crate::sys) mod nr {
     pub(in crate::sys) const DUP3: usize = 24;
     pub(in crate::sys) const IOCTL: usize = 29;
+    pub(in crate::sys) const FSTATFS: usize = 44;
     pub(in crate::sys) const OPENAT: usize = 56;
     pub(in crate::sys) const LSEEK: usize = 62;
     pub(in crate::sys) const READ: usize = 63;
@@ -26,6 +27,9 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const GETRUSAGE: usize = 165;
     pub(in crate::sys) const PRCTL: usize = 167;
     pub(in crate::sys) const GETCPU: usize = 168;
+    pub(in crate::sys) const SOCKETPAIR: usize = 199;
+    pub(in crate::sys) const SENDMSG: usize = 211;
+    pub(in crate::sys) const RECVMSG: usize = 212;
     pub(in crate::sys) const BRK: usize = 214;
     pub(in crate::sys) const MUNMAP: usize = 215;
     pub(in crate::sys) const MREMAP: usize = 216;
@@ -43,6 +47,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const PROCESS_VM_READV: usize = 270;
     pub(in crate::sys) const EXECVEAT: usize = 281;
     pub(in crate::sys) const USERFAULTFD: usize = 282;
+    pub(in crate::sys) const CLOSE_RANGE: usize = 436;
     pub(in crate::sys) const MEMFD_SECRET: usize = 447;
 }
 

@@ -19,6 +19,9 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const MREMAP: usize = 25;
     pub(in crate::sys) const MINCORE: usize = 27;
     pub(in crate::sys) const MADVISE: usize = 28;
+    pub(in crate::sys) const SENDMSG: usize = 46;
+    pub(in crate::sys) const RECVMSG: usize = 47;
+    pub(in crate::sys) const SOCKETPAIR: usize = 53;
     pub(in crate::sys) const CLONE: usize = 56;
     pub(in crate::sys) const EXECVE: usize = 59;
     pub(in crate::sys) const WAIT4: usize = 61;
@@ -27,6 +30,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const PTRACE: usize = 101;
     pub(in crate::sys) const SYSLOG: usize = 103;
     pub(in crate::sys) const SETPGID: usize = 109;
+    pub(in crate::sys) const FSTATFS: usize = 138;
     pub(in crate::sys) const RT_SIGTIMEDWAIT: usize = 128;
     pub(in crate::sys) const PERSONALITY: usize = 135;
     pub(in crate::sys) const MLOCK: usize = 149;
@@ -43,6 +47,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const PROCESS_VM_READV: usize = 310;
     pub(in crate::sys) const EXECVEAT: usize = 322;
     pub(in crate::sys) const USERFAULTFD: usize = 323;
+    pub(in crate::sys) const CLOSE_RANGE: usize = 436;
     pub(in crate::sys) const MEMFD_SECRET: usize = 447;
 }
 
