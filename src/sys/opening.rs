@@ -86,7 +86,8 @@ const SCM_RIGHTS: i32 = 1;
 const RIGHTS_LEN: usize = 20;
 
 /// Opens a file as [`open_as`] does, but waits for it no longer than two seconds. `read`: the same
-/// goes for leave to read from it (FAN_ACCESS_PERM), which is asked for by reading no byte.
+/// goes for leave to read from it (FAN_ACCESS_PERM), which is asked for by reading
+/// nothing far behind its end.
 ///
 /// C form: `clone(CLONE_VM | SIGCHLD)`; in the child `prctl(PR_SET_PDEATHSIG, SIGKILL)`,
 /// `dup3(socket, 0, 0)`, `close_range(1, ~0U, 0)`, `openat`, `fstatfs`, `pread`, `sendmsg`; here
@@ -159,6 +160,9 @@ unsafe fn prepare(
     const AT_FDCWD: usize = (-100isize).cast_unsigned();
     const ALL: usize = u32::MAX as usize;
     const MSG_NOSIGNAL: usize = 0x4000;
+    // Behind every end: tmpfs brings the page at an offset in even if none of it is asked for
+    // (mm/shmem.c, `shmem_file_read_iter`).
+    const FAR: usize = 1 << 62;
     // The first that is free once all are closed but the socket, which is 0.
     const FILE: usize = 1;
     let words = path.to_bytes_with_nul();
@@ -176,7 +180,7 @@ unsafe fn prepare(
         )
     };
     let read = match read {
-        true => [nr::PREAD64, FILE, file_system, 0, 0, 0],
+        true => [nr::PREAD64, FILE, file_system, 0, FAR, 0],
         false => [nr::LSEEK, FILE, 0, 0, 0, 0],
     };
     let filled = Space {
