@@ -58,6 +58,8 @@ fn row<'a>(repeat: u64, label: &'a str, status: Status<'a>) -> BenchRow<'a> {
         partner_pss_kib: None,
         first_write_ns: None,
         status,
+        pinned_pages: Some(7),
+        not_pinned: "large-folios",
     }
 }
 

@@ -88,6 +88,11 @@ record! {
         first_write_ns: Option<u64>,
         /// How the case ended.
         status: Status<'a>,
+        /// Pages that `hybrid` pinned in the cold pass; empty for the other readers.
+        pinned_pages: Option<u64>,
+        /// Why `hybrid` copied all anonymous pages at the end of the cold pass, see
+        /// [`Obstacle`](crate::reader::hybrid::Obstacle); empty if it did not.
+        not_pinned: &'a str,
     }
 }
 
@@ -102,7 +107,7 @@ mod tests {
         warm_min_ns,warm_max_ns,cold_mib_s,warm_mib_s,evidence,tracked_pages,shared_before,\
         shared_after,split_pages,target_minflt,target_majflt,reader_minflt_cold,reader_minflt_warm,\
         target_rss_kib,target_pss_kib,target_shared_dirty_kib,target_private_kib,partner_pss_kib,\
-        first_write_ns,status";
+        first_write_ns,status,pinned_pages,not_pinned";
 
     #[test]
     fn columns_are_the_interface() {

@@ -10,6 +10,7 @@ use crate::emit::record::Status;
 use crate::fixture::{Arena, Exclusive, Fixture, FixtureError};
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
+use crate::reader::hybrid::Obstacle;
 use crate::reader::{AnyReader, End, Method, Pass, Target};
 use crate::sys::file::Process;
 use crate::sys::segments::Backing;
@@ -52,6 +53,9 @@ pub struct Measured {
     pub cold: Option<TimedPass>,
     /// The warm passes.
     pub warm: Warm,
+    /// What became of the pages in the cold pass, if the reader is one that takes care: pages that
+    /// were pinned, and why none, or none any more.
+    pub pinned: Option<(u64, Option<Obstacle>)>,
     /// The arena in the child, after minus before.
     pub target: Option<UsageDelta>,
     /// The arena in the parent, after minus before.
@@ -142,6 +146,7 @@ impl Bench {
             after: None,
             cold: None,
             warm: Warm::default(),
+            pinned: None,
             target: None,
             partner: None,
             target_faults: None,
@@ -184,11 +189,14 @@ impl Bench {
 
         let segments = arena.segments();
         let buffer = self.buffer.bytes_mut();
-        let mut pass = |segments, buffer: &mut [u8]| {
+        let pass = |reader: &mut AnyReader<'_>, segments, buffer: &mut [u8]| {
             timed(reader.any(), self.clock, segments, case.block_bytes, buffer)
         };
-        pass(self.rehearsal.segments(), buffer);
-        let cold = pass(segments, buffer);
+        pass(&mut reader, self.rehearsal.segments(), buffer);
+        let rehearsed = reader.care().map_or(0, |care| care.pinned);
+        let cold = pass(&mut reader, segments, buffer);
+        let care = reader.care();
+        measured.pinned = care.map(|care| (care.pinned - rehearsed, care.not_pinned));
         let wanted = segments.shape().readable_bytes() as u64;
         let cold_is_sound = cold.is_sound(segments, buffer);
 
@@ -199,7 +207,7 @@ impl Bench {
             agree(measured)?;
         }
         for _ in 0..self.warm_passes {
-            let warm = pass(segments, buffer);
+            let warm = pass(&mut reader, segments, buffer);
             outcome(case.method, &warm, wanted, warm.is_sound(segments, buffer))?;
             measured.warm.add(&warm);
         }

@@ -193,12 +193,17 @@ impl Kind {
         self.case.iter().filter_map(place).collect()
     }
 
-    /// Whether `header` starts with `record` and this kind's columns.
+    /// Whether `header` starts with `record` and this kind's columns, at least those up to `status`:
+    /// what is behind came later.
     fn check(&self, header: &StringRecord) -> Result<(), Problem> {
         // Every header starts with `record`; `preamble` has seen to that.
         let mut found = header.iter().skip(1);
         for (index, &expected) in self.columns.iter().enumerate() {
-            let found = found.next().unwrap_or("");
+            let found = found.next();
+            if found.is_none() && self.columns[..index].contains(&"status") {
+                break;
+            }
+            let found = found.unwrap_or("");
             if found != expected {
                 return Err(Problem::Header {
                     record: self.name,

@@ -24,12 +24,14 @@ impl<'r> Row<'r> {
         self.fields.get(0).unwrap_or("")
     }
 
-    /// The row as a record. Columns after the record's own are ignored.
+    /// The row as a record. Columns after the record's own are ignored; those behind `status` that an
+    /// older version does not have are empty.
     ///
     /// # Errors
     /// [`Problem::OtherRecord`], [`Problem::Field`], [`Problem::Contradiction`].
     pub fn parse<T: Record<'r> + Sound>(&self) -> Result<T, StreamError> {
-        let mut fields = self.fields.iter();
+        // The header was checked, and the row has as many fields.
+        let mut fields = self.fields.iter().chain(std::iter::repeat(""));
         let record = fields.next().unwrap_or("");
         if record != T::NAME {
             return Err(self.error(Problem::OtherRecord {

@@ -7,6 +7,7 @@ use crate::emit::record::Status;
 use crate::fixture::Layout;
 use crate::measure::case::Measured;
 use crate::measure::plan::Case;
+use crate::reader::hybrid::Obstacle;
 use crate::stats::mib_s_centi;
 use crate::sys::cpu;
 use crate::text::Text;
@@ -77,6 +78,8 @@ pub(super) fn make<'c>(
         partner_pss_kib: measured.partner.map(|delta| delta.pss_kib),
         first_write_ns: measured.first_write_ns,
         status: measured.status,
+        pinned_pages: measured.pinned.map(|(pages, _)| pages),
+        not_pinned: (measured.pinned.and_then(|(_, why)| why)).map_or("", Obstacle::name),
     }
 }
 

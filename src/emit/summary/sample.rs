@@ -87,6 +87,8 @@ pub struct Sample {
     pub reader_minflt_warm: Option<u64>,
     /// Of the child's own first write to each page.
     pub first_write_ns: Option<u64>,
+    /// Why `hybrid` pinned no anonymous page; empty if it did, and for the other readers.
+    pub not_pinned: Name,
     /// How it ended.
     pub outcome: Outcome,
 }
@@ -113,6 +115,7 @@ impl Sample {
             split_pages: row.split_pages,
             reader_minflt_warm: row.reader_minflt_warm,
             first_write_ns: row.first_write_ns,
+            not_pinned: Name::new(row.not_pinned)?,
             outcome: match row.status {
                 Status::Ok => Outcome::Ok,
                 Status::Short(_) => Outcome::Short,

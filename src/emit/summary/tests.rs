@@ -37,6 +37,7 @@ fn case(method: &str, repeat: u64, cold_us: u64, warm_us: u64, split: u64) -> Sa
         split_pages: Some(split),
         reader_minflt_warm: Some(0),
         first_write_ns: None,
+        not_pinned: Name::default(),
         outcome: Outcome::Ok,
     }
 }
@@ -232,4 +233,15 @@ fn sizes_and_shares() {
         shown(&|text| add_percent(text, u64::MAX, u64::MAX)),
         "100.00 %"
     );
+}
+
+#[test]
+fn cases_in_which_hybrid_copied_everything_are_told() {
+    let mut samples: Vec<Sample> = (1..=3).map(|n| case("hybrid", n, 500, 400, 0)).collect();
+    assert!(!summary(&mut samples, 3).contains("copied all"));
+    samples[1].not_pinned = Name::new("large-folios").unwrap();
+    let want =
+        "  hybrid copied all anonymous pages in 1 of 3 cases: the machine had huge pages in use";
+    let text = summary(&mut samples, 3);
+    assert!(text.contains(want), "{text}");
 }

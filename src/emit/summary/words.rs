@@ -19,7 +19,8 @@ pub(super) fn split_pages<S: Sink>(
         out.line(&split_by(key, samples))?;
     }
     evidence(out, samples)?;
-    warm_faults(out, samples)
+    warm_faults(out, samples)?;
+    not_pinned(out, samples)
 }
 
 fn split_by(key: MethodKey, samples: &[Sample]) -> Text {
@@ -103,6 +104,37 @@ fn warm_faults<S: Sink>(
             .add(" cases had page faults in warm passes: see reader_minflt_warm"),
     };
     out.line(&line)
+}
+
+/// A figure of `hybrid` that copied all is another than of one that pinned.
+fn not_pinned<S: Sink>(
+    out: &mut Lines<'_, S>,
+    samples: &[Sample],
+) -> Result<(), SummaryError<S::Error>> {
+    let reasons = [
+        (
+            "large-folios",
+            "the machine had huge pages in use, or might have had",
+        ),
+        ("ksm-or-swap", "KSM or swap was in use"),
+        ("fault", "a page turned out not to be the child's own"),
+    ];
+    let ok = || samples.iter().filter(|one| one.outcome == Outcome::Ok);
+    let cases = ok().filter(|one| one.method.as_str() == "hybrid").count();
+    for (name, meaning) in reasons {
+        let count = ok().filter(|one| one.not_pinned.as_str() == name).count();
+        if count > 0 {
+            let mut line = Text::new();
+            line.add("  hybrid copied all anonymous pages in ")
+                .number(count as u64)
+                .add(" of ")
+                .number(cases as u64)
+                .add(" cases: ")
+                .add(meaning);
+            out.line(&line)?;
+        }
+    }
+    Ok(())
 }
 
 pub(super) type MethodKey = (bool, Name);

@@ -3,7 +3,7 @@
 use super::decide::{Way, Why, absent};
 use super::trust::{Pins, Trust};
 use super::window::{Window, behind, reached};
-use super::{Care, Target};
+use super::{Care, Obstacle, Target};
 use crate::reader::files::Shut;
 use crate::reader::map_files::MapFiles;
 use crate::reader::vma::Vmas;
@@ -54,6 +54,7 @@ impl Hands {
             window: Window::new(),
             care: Care {
                 pin_faults: counted,
+                not_pinned: counted.is_none().then_some(Obstacle::Fault),
                 ..Care::default()
             },
             pins: Pins {

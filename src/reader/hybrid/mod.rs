@@ -47,6 +47,29 @@ pub struct Manners {
     pub one_walk: bool,
 }
 
+/// Why anonymous pages are copied that pagemap calls the target's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The machine has large folios of anonymous memory, or may have.
+    LargeFolios,
+    /// KSM may have joined pages of the target, or the machine's swap is in use.
+    KsmOrSwap,
+    /// A pin was charged a fault, or faults cannot be counted.
+    Fault,
+}
+
+impl Obstacle {
+    /// In a word, for a row.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LargeFolios => "large-folios",
+            Self::KsmOrSwap => "ksm-or-swap",
+            Self::Fault => "fault",
+        }
+    }
+}
+
 /// Pages by the way they went, over all passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Care {
@@ -65,6 +88,8 @@ pub struct Care {
     /// look, too. All of one call, the last that pinned anonymous pages. `None`: the counter cannot be
     /// read, and none were pinned.
     pub pin_faults: Option<u64>,
+    /// Why no anonymous page is pinned, if none is, or none any more.
+    pub not_pinned: Option<Obstacle>,
 }
 
 impl Care {
@@ -106,7 +131,7 @@ impl Hybrid {
     /// # Errors
     /// As open(2) of /proc/PID/mem and pagemap; `ENOMEM`.
     pub fn open(target: &Target<'_>) -> Result<Self, Errno> {
-        let hybrid = Self {
+        let mut hybrid = Self {
             look: Look::open(target.pid, target.page_bytes as u64)?,
             rules: Rules {
                 exclusive_is_safe: nothing_is_joined(target.pid) && nothing_is_half_swapped(),
@@ -117,6 +142,14 @@ impl Hybrid {
             hands: Hands::open(target)?,
             one_walk: target.manners.one_walk,
         };
+        let rules = hybrid.rules;
+        let obstacle = match (rules.large_folios_possible, rules.exclusive_is_safe) {
+            (true, _) => Some(Obstacle::LargeFolios),
+            (false, false) => Some(Obstacle::KsmOrSwap),
+            (false, true) => None,
+        };
+        let care = &mut hybrid.hands.care;
+        care.not_pinned = obstacle.or(care.not_pinned);
         // What one of those lists refers to would be copied by a pin. Where they cannot be emptied,
         // the first page that is ends the pinning.
         let _ = page_lists::drain();

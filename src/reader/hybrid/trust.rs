@@ -3,7 +3,7 @@
 //! kernel makes a copy if anything else refers to it still, such as a list of its own
 //! (mm/memory.c, `wp_can_reuse_anon_folio`). Either way it charges a fault to who pins.
 
-use super::Care;
+use super::{Care, Obstacle};
 use crate::sys::remote::Charged;
 
 /// Pages that one call may pin, by what the calls before it have shown.
@@ -48,6 +48,9 @@ impl Pins {
         care.count_faults(faults);
         if own {
             self.trust = self.trust.after(faults);
+            if self.trust == Trust::LOST {
+                care.not_pinned = Some(Obstacle::Fault);
+            }
         }
         self.charged = charged.map(|(_, now)| now);
     }
