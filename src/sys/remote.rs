@@ -77,6 +77,7 @@ pub type Charged = Option<(u64, u64)>;
 ///
 /// # Errors
 /// As [`process_vm_readv`]; `EINVAL` also if a place does not lie within `local`.
+#[inline(never)]
 pub fn process_vm_readv_to(
     pid: i32,
     local: &mut [u8],
