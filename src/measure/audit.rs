@@ -94,6 +94,11 @@ impl Fate {
     }
 }
 
+/// Whether nobody else maps it, by bit 56. Without frame numbers a copy of it looks the same.
+const fn is_own(entry: Entry) -> bool {
+    entry.present() && !entry.file_or_shared_anon() && entry.exclusive()
+}
+
 /// What one pass did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -115,6 +120,13 @@ pub struct Tally {
     pub ns: u64,
     /// Charged to the tool meanwhile; `None` where a filter denies the counters.
     pub faults: Option<Faults>,
+    /// Of these, in windows that were looked at again: those beyond the pages that were seen to be
+    /// split or brought in.
+    pub unexplained: u64,
+    /// Where frames are hidden, the most pages that may have been copied without being seen: the
+    /// window's faults that nothing accounts for for certain, no more than it had pages whose copy
+    /// cannot be told from them.
+    pub unseen: u64,
     /// Pages.
     pub fate: Fate,
 }
@@ -204,12 +216,17 @@ impl Auditor {
             buffer: self.buffer.bytes_mut(),
             page_bytes: self.page_bytes,
         };
+        let was = *tally;
         let ended = calls.all(reader, start, end, tally);
         let after = pagemap.look(start, end, &mut self.after)?;
         for (&before, &after) in before.iter().zip(after) {
             let zero = self.counter.zero_frame;
             tally.fate.page(Entry(before), Entry(after), zero);
         }
+        let own = before.iter().filter(|&&entry| is_own(Entry(entry)));
+        // Fewer than a huge page has came in one by one; those of a file do not.
+        let one_by_one = if is_zeros { self.page_bytes / 8 } else { 0 };
+        tally.explain(&was, own.count() as u64, one_by_one);
         ended
     }
 }
@@ -306,6 +323,23 @@ impl Calls<'_> {
 }
 
 impl Tally {
+    /// Sets the faults of a window against what was seen of its pages; `was` is from before it.
+    /// Of its pages, `own` could be copied and look the same, but for the frame. Less than
+    /// `one_by_one` pages came in with a fault each; of more a fault may have brought several
+    /// (the huge zero page, or what lies around it in a file: mm/memory.c, `do_fault_around`).
+    fn explain(&mut self, was: &Self, own: u64, one_by_one: u64) {
+        let Some((now, before)) = self.faults.zip(was.faults) else {
+            return;
+        };
+        let came = |fate: &Fate| fate.faulted_in + fate.swapped_in;
+        let came = came(&self.fate) - came(&was.fate);
+        let more = now.since(before);
+        let more = (more.minor + more.major).saturating_sub(self.fate.split - was.fate.split);
+        self.unexplained += more.saturating_sub(came);
+        let explained = if came < one_by_one { came } else { 0 };
+        self.unseen += own.min(more.saturating_sub(explained));
+    }
+
     /// Bytes that did not come; `joined`: right behind those before.
     fn miss(&mut self, bytes: u64, joined: Option<bool>, errno: Errno) {
         if bytes == 0 {
@@ -392,6 +426,41 @@ mod tests {
             ..Fate::default()
         };
         assert_eq!(fate(&pages), want);
+    }
+
+    /// Faults, pages split, pages that came in, pages whose copy would not show.
+    #[test]
+    fn a_fault_that_brings_several_pages_in_hides_no_copy() {
+        let explain = |faults: u64, split: u64, came: u64, own: u64, one_by_one: u64| {
+            let was = Tally {
+                faults: Some(Faults { minor: 7, major: 1 }),
+                fate: Fate {
+                    split: 5,
+                    faulted_in: 5,
+                    ..Fate::default()
+                },
+                ..Tally::default()
+            };
+            let mut tally = was;
+            tally.faults = Some(Faults {
+                minor: 7 + faults,
+                major: 1,
+            });
+            tally.fate.split += split;
+            tally.fate.faulted_in += came;
+            tally.explain(&was, own, one_by_one);
+            (tally.unexplained, tally.unseen)
+        };
+        // A thousand copies behind what a file's mapping brought in.
+        assert_eq!(explain(1100, 0, 1600, 1000, 0), (0, 1000));
+        assert_eq!(explain(100, 0, 1600, 1000, 0), (0, 100));
+        assert_eq!(explain(100, 0, 1600, 0, 0), (0, 0));
+        assert_eq!(explain(100, 0, 1600, 30, 0), (0, 30));
+        // Anonymous memory, page by page, and by huge pages.
+        assert_eq!(explain(400, 0, 400, 1000, 512), (0, 0));
+        assert_eq!(explain(410, 4, 400, 1000, 512), (6, 6));
+        assert_eq!(explain(600, 0, 600, 1000, 512), (0, 600));
+        assert_eq!(explain(10, 10, 0, 1000, 512), (0, 0));
     }
 
     /// Memory with holes: pages of 16 bytes, of which some cannot be read.

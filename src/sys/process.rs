@@ -420,7 +420,8 @@ pub(super) fn discount(faults: Faults) {
 /// `getrusage(RUSAGE_SELF, &usage)`, getrusage(2). `None` if a filter denies the call.
 #[must_use]
 pub fn own_faults() -> Option<Faults> {
-    // Before the reading: this may be a fault.
+    // Before the reading: the first write after a fork, whenever it comes, is a fault.
+    discount(Faults::default());
     let [minor, major] = [0, 1].map(|place: usize| DISCOUNTED[place].load(Ordering::Relaxed));
     let mut usage = Usage::default();
     const RUSAGE_SELF: usize = 0;

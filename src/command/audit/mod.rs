@@ -36,8 +36,9 @@ const WENT_ON: &str = "target-went-on";
 /// Without frame numbers a copy shows only where pagemap had called the page shared, and of a
 /// swapped-out page it never shows.
 const UNKNOWN_SPLITS: Error = Error::Invalid(
-    "what was split is unknown (split_pages is empty): unexplained faults while frames are hidden \
-     (see them with CAP_SYS_ADMIN), or swapped-out pages brought in (hybrid leaves them)",
+    "what was split is unknown (split_pages is empty): faults that may have been copies, while \
+     frames are hidden (see them with CAP_SYS_ADMIN), or swapped-out pages brought in (hybrid \
+     leaves them)",
 );
 const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");
 /// Status of the other passes of a reader that the kernel refused.

@@ -131,6 +131,9 @@ impl Finding {
         if let Some(faults) = tally.faults {
             line.add("; ").number(faults.minor + faults.major);
             line.add(" faults charged to the reader");
+            if faults.major > 0 {
+                line.add(", ").number(faults.major).add(" of them major");
+            }
         }
         line.add("\n");
     }
@@ -150,6 +153,7 @@ impl Finding {
         };
         line.add("; predicted ");
         let unexplained = seen.unexplained.filter(|&faults| faults > 0);
+        let huge = seen.usage.map_or(0, |usage| usage.anon_huge_kib);
         match (
             self.predicted.and_then(|expected| expected.split),
             seen.split,
@@ -171,10 +175,12 @@ impl Finding {
         }
         if let Some(faults) = unexplained {
             line.pad_line().number(faults);
-            line.add(match (seen.split, fate.faulted_in) {
-                (None, _) => " faults that nothing seen explains: as many pages may be split\n",
-                (_, 0) => " more faults; the frames stayed: unshared in place, without a copy\n",
-                _ => " more faults; the frames stayed: unshared in place, or to bring pages in\n",
+            line.add(match (seen.split, huge) {
+                (None, _) => " faults that may each have copied a page, which is not seen\n",
+                (_, ..0) => {
+                    " more faults, for which no page was copied: huge pages were broken up\n"
+                }
+                _ => " more faults, for which no page was copied: unshared in place, perhaps\n",
             });
         }
     }
