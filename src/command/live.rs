@@ -232,7 +232,10 @@ const CAP_SYS_PTRACE: u64 = 1 << 19;
 
 /// Why a process cannot be looked at, as far as /proc shows it: the rules of
 /// `__ptrace_may_access`, kernel/ptrace.c, and of Yama.
-fn denial(pid: i32, errno: Errno) -> Option<Denial> {
+pub(super) fn denial(pid: i32, errno: Errno) -> Option<Denial> {
+    if matches!(errno, Errno::MFILE | Errno::NFILE) {
+        return Some(Denial::Descriptors);
+    }
     let (mut theirs, mut own) = ([0; 4096], [0; 4096]);
     let own = read_proc(Process::Myself, "status", &mut own).ok()?;
     let Ok(theirs) = read_proc(Process::Id(pid), "status", &mut theirs) else {

@@ -5,6 +5,7 @@
 use super::census::{CensusError, Counter, Entries, is_reserve, window_end};
 use crate::proc::pagemap::{Entry, Frame};
 use crate::reader::{End, Reader};
+use crate::sys::errno::is_lack;
 use crate::sys::process::{Faults, own_faults};
 use crate::sys::remote::RemoteSpan;
 use crate::sys::{Clock, Errno, Region, RemoteAddr};
@@ -16,6 +17,8 @@ pub enum Ended {
     Gone,
     /// The reader may not.
     Refused(Errno),
+    /// The tool lacks descriptors or memory, which says nothing of the process.
+    Lacks(Errno),
     /// The page table cannot be read.
     Pagemap(Errno),
 }
@@ -263,6 +266,7 @@ impl Calls<'_> {
                 End::Failed(errno @ (Errno::PERM | Errno::ACCESS | Errno::NOSYS)) => {
                     return Err(Ended::Refused(errno));
                 }
+                End::Failed(errno) if is_lack(errno) => return Err(Ended::Lacks(errno)),
                 End::Failed(errno) => errno,
                 // The second look tells whether the process is gone.
                 End::Short => Errno::NODATA,
@@ -548,6 +552,7 @@ mod tests {
         for (errno, want) in [
             (Errno::SRCH, Ended::Gone),
             (Errno::PERM, Ended::Refused(Errno::PERM)),
+            (Errno::MFILE, Ended::Lacks(Errno::MFILE)),
         ] {
             let mut calls = Calls {
                 clock: Clock::system_call(),

@@ -2,6 +2,7 @@
 //! what its page table let expect.
 
 mod pass;
+mod refusal;
 mod row;
 mod stop;
 mod words;
@@ -23,7 +24,7 @@ use crate::reader::{Manners, Method};
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stdout};
-use crate::sys::{Clock, Errno, errno};
+use crate::sys::{Clock, Errno, errno, signal};
 use heapless::Vec;
 use pass::Passed;
 use row::Common;
@@ -61,6 +62,8 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     if mappings.vmas == 0 {
         return Err(live::refused(options.pid, "maps", Errno::SRCH));
     }
+    // What reads may be made to wait, and keeps what it has stopped.
+    signal::end_out_of_the_kernel().map_err(Error::kernel("take signal handlers back"))?;
     let kernel = Kernel::read();
     let (_held, stopped) = stop::still(options.pid, options.stop)?;
     let buffers = options.methods.iter();
@@ -174,6 +177,7 @@ impl Run<'_> {
 
     /// What became of the pass; the reason why its reader need not try again.
     fn note(&mut self, passed: &Passed) -> Option<&'static str> {
+        let refused = |method, errno| refusal::refused(self.pid, method, errno);
         let (error, lost) = match passed.ended {
             Ok(()) if passed.tally.bytes == 0 => (NOTHING_READ, None),
             Ok(()) if passed.split().is_none() => (UNKNOWN_SPLITS, None),
@@ -190,7 +194,8 @@ impl Run<'_> {
                 Error::Invalid("a reader is not in this kernel: see the status column"),
                 Some("not-in-this-kernel"),
             ),
-            Err(Ended::Refused(errno)) => (live::refused(self.pid, "mem", errno), Some(REFUSED)),
+            Err(Ended::Refused(errno)) => (refused(passed.method, errno), Some(REFUSED)),
+            Err(Ended::Lacks(errno)) => (refused(passed.method, errno), None),
             Err(Ended::Pagemap(errno)) => {
                 (live::refused(self.pid, "pagemap", errno), Some(REFUSED))
             }
@@ -211,7 +216,7 @@ impl Passed {
             Ok(()) if self.went_on => Status::Skipped(WENT_ON),
             Ok(()) => Status::Ok,
             Err(Ended::Gone) => Status::Errno("ESRCH"),
-            Err(Ended::Refused(errno) | Ended::Pagemap(errno)) => {
+            Err(Ended::Refused(errno) | Ended::Lacks(errno) | Ended::Pagemap(errno)) => {
                 let name = errno::name_or_unknown(errno);
                 let reason = self.method.refusal(errno);
                 reason.map_or(Status::Errno(name), Status::Skipped)

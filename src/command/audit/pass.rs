@@ -14,6 +14,7 @@ use crate::proc::stat::Stat;
 use crate::reader::hybrid::large;
 use crate::reader::{AnyReader, Care, Method, Target};
 use crate::sys::Errno;
+use crate::sys::errno::is_lack;
 use crate::sys::file::{Process, read_proc};
 use crate::sys::process::{Faults, own_id};
 use crate::text::Text;
@@ -223,6 +224,7 @@ impl Run<'_> {
         let mut reader = match AnyReader::open(method, &target) {
             Ok(reader) => reader,
             Err(Errno::NOENT | Errno::SRCH) => return Ok(Err(Ended::Gone)),
+            Err(errno) if is_lack(errno) => return Ok(Err(Ended::Lacks(errno))),
             Err(errno) => return Ok(Err(Ended::Refused(errno))),
         };
         let mut next = Text::new();
