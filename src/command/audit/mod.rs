@@ -52,57 +52,19 @@ const REFUSED: &str = "not-permitted";
 pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
     let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
     let page_bytes = auxv.page_bytes();
-    if !proc_is_ours() {
-        return Err(Error::NO_PROC);
-    }
-    // Opened first: it stays this process's, whatever becomes of the number.
-    let counter = Counter::open(options.pid, page_bytes)
-        .map_err(|errno| live::refused(options.pid, "pagemap", errno))?;
-    let mappings = Mappings::now(options.pid)?;
-    if mappings.vmas == 0 {
-        return Err(live::refused(options.pid, "maps", Errno::SRCH));
-    }
+    let (counter, mappings) = first_look(options.pid, page_bytes)?;
     // What reads may be made to wait, and keeps what it has stopped.
     signal::end_out_of_the_kernel().map_err(Error::kernel("take signal handlers back"))?;
     let kernel = Kernel::read();
     let (_held, stopped) = stop::still(options.pid, options.stop)?;
-    let buffers = options.methods.iter();
-    let buffer = buffers.map(|method| method.buffer_bytes(options.block as usize));
-    let auditor = Auditor::new(
-        clock,
-        counter,
-        options.block as usize,
-        buffer.max().unwrap_or(0),
-        page_bytes,
-    );
-    let mut run = Run {
+    let common = Common {
+        label: options.common.label,
+        kernel: kernel.release(),
+        page_bytes: page_bytes as u64,
         pid: options.pid,
-        passes: 1 + options.warm,
-        stopped,
-        manners: Manners {
-            swap_in: options.allow_swap_in,
-            no_files: options.strict,
-            one_walk: true,
-        },
-        common: Common {
-            label: options.common.label,
-            kernel: kernel.release(),
-            page_bytes: page_bytes as u64,
-            pid: options.pid,
-            block_bytes: options.block,
-        },
-        auditor: auditor.map_err(Error::kernel("map memory for the buffer"))?,
-        splits: Splits::untried(clock, page_bytes),
-        // All of it is looked at once more for each reader.
-        progress: Progress::new(
-            options.common.quiet,
-            clock,
-            (mappings.bytes >> 20) * options.methods.len() as u64 * (2 + options.warm),
-        ),
-        done: pass::Done::default(),
-        findings: Vec::new(),
-        ending: Ok(()),
+        block_bytes: options.block,
     };
+    let mut run = Run::new(options, clock, (counter, &mappings), common, stopped)?;
     let context = Context {
         command: "audit",
         effective,
@@ -126,6 +88,21 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     run.ending
 }
 
+/// Whether there is anything to read, and what counts its pages.
+fn first_look(pid: i32, page_bytes: usize) -> Result<(Counter, Mappings), Error> {
+    if !proc_is_ours() {
+        return Err(Error::NO_PROC);
+    }
+    // Opened first: it stays this process's, whatever becomes of the number.
+    let counter = Counter::open(pid, page_bytes);
+    let counter = counter.map_err(|errno| live::refused(pid, "pagemap", errno))?;
+    let mappings = Mappings::now(pid)?;
+    if mappings.vmas == 0 {
+        return Err(live::refused(pid, "maps", Errno::SRCH));
+    }
+    Ok((counter, mappings))
+}
+
 /// What a run carries from pass to pass.
 struct Run<'r> {
     pid: i32,
@@ -144,7 +121,40 @@ struct Run<'r> {
     ending: Result<(), Error>,
 }
 
-impl Run<'_> {
+impl<'r> Run<'r> {
+    /// Ready for the first pass.
+    fn new(
+        options: &Options,
+        clock: Clock,
+        (counter, mappings): (Counter, &Mappings),
+        common: Common<'r>,
+        stopped: bool,
+    ) -> Result<Self, Error> {
+        let (block, page_bytes) = (options.block as usize, common.page_bytes as usize);
+        let buffers = options.methods.iter();
+        let buffer = buffers.map(|method| method.buffer_bytes(block)).max();
+        let auditor = Auditor::new(clock, counter, block, buffer.unwrap_or(0), page_bytes);
+        // All of it is looked at once more for each reader.
+        let looks = options.methods.len() as u64 * (2 + options.warm);
+        Ok(Self {
+            pid: options.pid,
+            passes: 1 + options.warm,
+            stopped,
+            manners: Manners {
+                swap_in: options.allow_swap_in,
+                no_files: options.strict,
+                one_walk: true,
+            },
+            common,
+            auditor: auditor.map_err(Error::kernel("map memory for the buffer"))?,
+            splits: Splits::untried(clock, page_bytes),
+            progress: Progress::new(options.common.quiet, clock, (mappings.bytes >> 20) * looks),
+            done: pass::Done::default(),
+            findings: Vec::new(),
+            ending: Ok(()),
+        })
+    }
+
     fn every_reader(&mut self, methods: &[Method], rows: &mut Rows<Output>) -> Result<(), Error> {
         for (method, position) in methods.iter().copied().zip(1..) {
             let mut finding = Finding::of(method);
