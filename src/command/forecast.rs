@@ -23,7 +23,7 @@ pub(super) struct Forecast {
     /// Anonymous, and mapped by others, too.
     shared: u64,
     /// Of which pagemap does not tell whether others have them: possibly part of a large folio,
-    /// or swapped out.
+    /// joined by KSM, or in swap.
     doubtful: u64,
     /// Absent or swapped out, and brought in by a reader that takes everything; at most.
     pub(super) faulted: u64,
@@ -48,9 +48,9 @@ impl Forecast {
         unreadable: false,
     };
 
-    /// Of a VMA; nobody reads what `audit` leaves out. `large`: an anonymous page of it may be part
-    /// of a large folio, see [`may_be_large`](super::live::may_be_large).
-    pub(super) const fn of(vma: &Vma, census: &Census, large: bool) -> Self {
+    /// Of a VMA; nobody reads what `audit` leaves out. `unsure`: bit 56 may err in it, see
+    /// [`bit_56_may_err`](super::live::bit_56_may_err).
+    pub(super) const fn of(vma: &Vma, census: &Census, unsure: bool) -> Self {
         let mut forecast = Self {
             unreadable: !vma.perms.readable,
             ..Self::NONE
@@ -59,7 +59,7 @@ impl Forecast {
             return forecast;
         }
         forecast.shared = census.shared_anon;
-        if large {
+        if unsure {
             forecast.doubtful = census.anonymous();
         }
         // A fork shares what is in swap, too, and pagemap does not tell; what is shared comes in

@@ -3,11 +3,12 @@
 
 use crate::emit::crc::Crc32;
 use crate::error::{Denial, Error};
-use crate::measure::census::{Census, CensusError, Counter};
+use crate::measure::census::{Census, CensusError, Counter, Doubts};
 use crate::proc::lines::LineBuffer;
 use crate::proc::maps::{LINE_BYTES, MapsLine, Perms};
 use crate::proc::number::{self, decimal, word};
 use crate::proc::status::{field, hex_field};
+use crate::reader::hybrid::{large, nothing_is_half_swapped, nothing_is_joined};
 use crate::reader::vma::{MISSING_SERVED, has_file, has_flag};
 use crate::sys::Errno;
 use crate::sys::file::{Process, mapped_bytes, open_proc, read_next, read_proc, read_whole};
@@ -193,10 +194,23 @@ pub(super) fn count(
     Ok(census)
 }
 
-/// Whether an anonymous page of it may be part of a large folio: unless the flags of all its frames
-/// say otherwise, which only root is told.
-pub(super) fn may_be_large(counter: &mut Counter, vma: &Vma, census: &Census) -> bool {
-    census.anonymous() > 0 && !counter.has_no_large_folio(vma.start, vma.end)
+/// What there is on this machine that makes bit 56 err.
+pub(super) fn doubts(pid: i32) -> Doubts {
+    Doubts::default()
+        .and_if(large::possible(), Doubts::LARGE)
+        .and_if(!nothing_is_joined(pid), Doubts::JOINED)
+        .and_if(!nothing_is_half_swapped(), Doubts::HALF_SWAPPED)
+}
+
+/// Whether bit 56 may err in it: unless the flags of all its frames say otherwise, which only root
+/// is told.
+pub(super) fn bit_56_may_err(
+    counter: &mut Counter,
+    vma: &Vma,
+    census: &Census,
+    doubts: Doubts,
+) -> bool {
+    doubts.concern(census) > 0 && !counter.is_sure(vma.start, vma.end, doubts)
 }
 
 /// Where in a mapping its file has ended, in whole pages: nothing can be brought in from there on.

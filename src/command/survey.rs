@@ -11,9 +11,8 @@ use crate::emit::record::Status;
 use crate::emit::stream::{Preamble, Rows};
 use crate::emit::survey_row::SurveyRow;
 use crate::error::Error;
-use crate::measure::census::{Census, CensusError, Counter};
+use crate::measure::census::{Census, CensusError, Counter, Doubts};
 use crate::reader::Method;
-use crate::reader::hybrid::large;
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stderr, stdout};
@@ -55,7 +54,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         label: options.common.label,
         kernel: kernel.release(),
         page_bytes: auxv.page_bytes() as u64,
-        large: large::possible(),
+        doubts: live::doubts(pid),
         total: Totals {
             split: [Some(0); 3],
             ..Totals::default()
@@ -133,8 +132,7 @@ struct Survey<'s> {
     label: &'s str,
     kernel: &'s str,
     page_bytes: u64,
-    /// Whether this machine has large folios of anonymous memory.
-    large: bool,
+    doubts: Doubts,
     total: Totals,
     progress: Progress,
     /// Bytes that were looked at.
@@ -152,8 +150,8 @@ impl<'s> Survey<'s> {
         };
         let census = counted.as_ref().and_then(|counted| counted.as_ref().ok());
         let forecast = census.map(|census| {
-            let large = self.large && live::may_be_large(&mut self.counter, vma, census);
-            Forecast::of(vma, census, large)
+            let unsure = live::bit_56_may_err(&mut self.counter, vma, census, self.doubts);
+            Forecast::of(vma, census, unsure)
         });
         let mut row = self.row(census);
         let (mut start, mut end) = (Text::new(), Text::new());
@@ -315,8 +313,8 @@ impl<'s> Survey<'s> {
                     line.add(" KiB of the machine's memory\n")
                 }
                 _ => line.add(
-                    "an unknown number of pages: it could not be tried here, or huge or \
-                     swapped-out pages may be shared\n",
+                    "an unknown number of pages: it could not be tried here, or pages may be shared \
+                     that are huge, in swap or joined by KSM\n",
                 ),
             };
         }

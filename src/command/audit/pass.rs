@@ -11,7 +11,6 @@ use crate::measure::census::Counter;
 use crate::measure::footprint;
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
-use crate::reader::hybrid::large;
 use crate::reader::{AnyReader, Care, Method, Target};
 use crate::sys::Errno;
 use crate::sys::file::{Process, read_proc};
@@ -121,7 +120,7 @@ impl Run<'_> {
     /// What `method` will do, by the page table now; `None` if that cannot be told.
     pub(super) fn predict(&mut self, method: Method) -> Option<Expected> {
         let mut forecast = Forecast::default();
-        let large = large::possible();
+        let doubts = live::doubts(self.pid);
         let mut next = Text::new();
         next.add("MiB looked at before: ").add(method.name());
         let (counter, progress) = (&mut self.auditor.counter, &self.progress);
@@ -131,8 +130,8 @@ impl Run<'_> {
                 let mut seen = |bytes| done.add(bytes, progress, &next);
                 let census = live::count(counter, vma, &mut seen);
                 let census = census.map_err(|_| Error::Ended(pid))?;
-                let large = large && live::may_be_large(counter, vma, &census);
-                forecast.add(&Forecast::of(vma, &census, large));
+                let unsure = live::bit_56_may_err(counter, vma, &census, doubts);
+                forecast.add(&Forecast::of(vma, &census, unsure));
             }
             Ok(())
         });
