@@ -18,11 +18,11 @@ fn packed(text: &str) -> Vec<u8> {
 #[test]
 fn packed_inputs_are_unpacked() {
     let plain = page(&["-"], BENCH.as_bytes());
-    assert_eq!(page(&["-"], &packed(BENCH)), plain);
-    assert_eq!(page(&["-"], &packed(&BENCH.replace('\n', "\r\n"))), plain);
+    assert_eq!(page(&["-"], packed(BENCH)), plain);
+    assert_eq!(page(&["-"], packed(&BENCH.replace('\n', "\r\n"))), plain);
     // Two members one after the other are one file.
     let (head, tail) = BENCH.split_at(500);
-    assert_eq!(page(&["-"], &[packed(head), packed(tail)].concat()), plain);
+    assert_eq!(page(&["-"], [packed(head), packed(tail)].concat()), plain);
     let summary = lab(&["summary", "-"], &packed(BENCH));
     assert_eq!(summary.stdout, include_str!("../data/bench.txt"));
 }

@@ -64,7 +64,7 @@ fn a_survey_says_what_would_be_split() {
         ",[total],500,50,250,200,0,3,0,250,1000,,ok",
         ",[total],500,50,250,200,0,3,0,250,1000,,skipped:mappings-changed",
     );
-    let html = page(&["-"], &resealed(&moved));
+    let html = page(&["-"], resealed(&moved));
     has(
         &section(&html, "survey"),
         &["The sum does not hold: skipped: mappings-changed."],

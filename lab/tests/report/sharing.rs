@@ -29,7 +29,7 @@ fn a_curve_that_does_not_fit_makes_no_headline() {
         // The label has a comma of its own, within quotes.
         let more = fields.len() - columns.len();
         fields[place + more] = value;
-        section(&page(&["-"], &fits(elf, &fields.join(","))), "verdict")
+        section(&page(&["-"], fits(elf, &fields.join(","))), "verdict")
     };
     for (column, value, why) in [
         ("r2", "0.612", "no curve fits (R² 0.612)"),
@@ -92,7 +92,7 @@ fn one_number_of_processes_makes_no_fit() {
         .split_inclusive('\n')
         .filter(|line| !line.starts_with("sharing,") || line.contains(",elf,1,"))
         .collect();
-    let html = page(&["-"], &resealed(&alone));
+    let html = page(&["-"], resealed(&alone));
     let text = section(&html, "sharing");
     has(
         &text,

@@ -87,7 +87,7 @@ fn cold_and_warm_starts_are_apart() {
         ",b,direct,,520000,802500,0,80,0,0,ok,cold",
     );
     assert_ne!(cold, rows);
-    let text = section(&page(&["-"], &resealed(&cold)), "startup");
+    let text = section(&page(&["-"], resealed(&cold)), "startup");
     has(&text, &["b direct, cold 4 520000"]);
     // Its 16 other starts are 530000 to 560000, four of each.
     has(&text, &["b direct 16 537500", "b until exec 16 +20000"]);
@@ -101,7 +101,7 @@ fn startup_without_a_null_arm_resolves_nothing() {
         .split_inclusive('\n')
         .filter(|line| !line.contains(",null,"))
         .collect();
-    let text = section(&page(&["-"], &resealed(&bare)), "startup");
+    let text = section(&page(&["-"], resealed(&bare)), "startup");
     has(
         &text,
         &[
@@ -133,7 +133,7 @@ fn a_slope_is_a_line_with_its_control() {
         .split_inclusive('\n')
         .filter(|line| !line.contains(",n=8,") && !line.contains(",n=16,"))
         .collect();
-    let text = section(&page(&["-"], &resealed(&few)), "startup");
+    let text = section(&page(&["-"], resealed(&few)), "startup");
     has(
         &text,
         &[
