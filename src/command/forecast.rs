@@ -1,7 +1,6 @@
 //! What reading a live process would change, by its page table: one rule for `survey`, which
 //! says it, and `audit`, which compares it with what came.
 
-use super::live::Vma;
 use super::probe::prober;
 use crate::emit::record::Status;
 use crate::error::Error;
@@ -9,6 +8,7 @@ use crate::fixture::kinds::{KINDS, Op};
 use crate::measure::census::Census;
 use crate::measure::probe::{Probed, Prober};
 use crate::reader::Method;
+use crate::reader::vma::Vma;
 use crate::sys::Clock;
 use heapless::Vec;
 
@@ -16,6 +16,11 @@ use heapless::Vec;
 pub(super) const UNTRIED: Error = Error::Invalid(
     "no reader could be tried on a child: raise ulimit -n or -u, or there is no memory",
 );
+
+/// What is said where [`Forecast::hugetlb`] is not 0. mm/hugetlb.c, `hugetlb_wp`.
+pub(super) const HUGETLB_WARNING: &str = "  beware: hugetlb pages are shared by fork: a reader that \
+    splits them takes them from the other\n  process where none is free, and that one dies of \
+    SIGBUS; proc and hybrid do not\n";
 
 /// Pages of a VMA, or of several, by what reading them would do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +34,11 @@ pub(super) struct Forecast {
     pub(super) faulted: u64,
     /// The swapped-out ones of these.
     pub(super) swapped: u64,
+    /// Of these, those of shared memory, which no process need map to bring them in.
+    swapped_shared: u64,
+    /// Of private hugetlb memory, and shared: where none is free, the owner's copy of such a page is
+    /// taken from the others.
+    pub(super) hugetlb: u64,
     /// Its owner may not read it; /proc/PID/mem may all the same.
     unreadable: bool,
 }
@@ -45,6 +55,8 @@ impl Forecast {
         doubtful: 0,
         faulted: 0,
         swapped: 0,
+        swapped_shared: 0,
+        hugetlb: 0,
         unreadable: false,
     };
 
@@ -59,7 +71,10 @@ impl Forecast {
             return forecast;
         }
         forecast.shared = census.shared_anon;
-        if unsure {
+        if vma.is_hugetlb && !vma.perms.shared {
+            forecast.hugetlb = census.shared_anon;
+        }
+        if unsure || forecast.hugetlb > 0 {
             forecast.doubtful = census.anonymous();
         }
         // A fork shares what is in swap, too, and pagemap does not tell; what is shared comes in
@@ -67,11 +82,12 @@ impl Forecast {
         if !vma.perms.shared {
             forecast.doubtful += census.swapped;
         }
-        if vma.perms.readable {
-            forecast.swapped = census.swapped;
+        if vma.perms.readable && !vma.is_secret {
+            forecast.swapped = census.in_swap();
+            forecast.swapped_shared = census.swapped_shared;
             // Two looks: what was in reach may have gone between them.
             let absent = census.absent.saturating_sub(census.out_of_reach);
-            forecast.faulted = census.swapped + absent;
+            forecast.faulted = forecast.swapped + absent;
         }
         forecast
     }
@@ -82,13 +98,16 @@ impl Forecast {
         self.doubtful += other.doubtful;
         self.faulted += other.faulted;
         self.swapped += other.swapped;
+        self.swapped_shared += other.swapped_shared;
+        self.hugetlb += other.hugetlb;
     }
 
     /// Pages that a reader brings in, which may take swapped pages or not.
     pub(super) const fn brought_in(&self, method: Method, swap_in: bool) -> u64 {
         match method {
             Method::Hybrid if swap_in => self.swapped,
-            Method::Hybrid | Method::Kcore | Method::MapFiles => 0,
+            Method::MapFiles => self.swapped_shared,
+            Method::Hybrid | Method::Kcore => 0,
             _ => self.faulted,
         }
     }

@@ -2,7 +2,7 @@
 //! nothing of its memory.
 
 use super::env::{self, Context, Kernel};
-use super::forecast::{Forecast, Outlook, Splits, UNTRIED};
+use super::forecast::{Forecast, HUGETLB_WARNING, Outlook, Splits, UNTRIED};
 use super::live::{self, KERNEL_HALF, Mappings, Vma, each_vma};
 use super::progress::Progress;
 use crate::cli::Effective;
@@ -40,13 +40,8 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     // Opened first: pagemap shows what it showed then even if rights change.
     let counter = Counter::open(pid, auxv.page_bytes())
         .map_err(|errno| live::refused(pid, "pagemap", errno))?;
-    // Without frames, smaps tells zero pages from shared ones; it costs a second look.
-    let source = if counter.frames_are_hidden() {
-        "smaps"
-    } else {
-        "maps"
-    };
-    let before = Mappings::now(pid)?;
+    let doubts = live::doubts(pid);
+    let (before, source) = live::source(&counter, doubts)?;
     let mut survey = Survey {
         pid,
         counter,
@@ -54,7 +49,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         label: options.common.label,
         kernel: kernel.release(),
         page_bytes: auxv.page_bytes() as u64,
-        doubts: live::doubts(pid),
+        doubts,
         total: Totals {
             split: [Some(0); 3],
             ..Totals::default()
@@ -184,7 +179,7 @@ impl<'s> Survey<'s> {
 
     fn count(&mut self, vma: &Vma) -> Result<Census, CensusError> {
         let (looked_at, progress) = (&mut self.looked_at, &self.progress);
-        live::count(&mut self.counter, vma, &mut |bytes| {
+        live::count(&mut self.counter, vma, self.doubts, &mut |bytes| {
             let before = *looked_at >> 20;
             *looked_at += bytes;
             let now = *looked_at >> 20;
@@ -210,8 +205,8 @@ impl<'s> Survey<'s> {
             exclusive_pages: count(|census| census.exclusive),
             shared_anon_pages: count(|census| census.shared_anon),
             file_pages: count(|census| census.file),
-            swapped_pages: count(|census| census.swapped),
-            absent_pages: count(|census| census.absent),
+            swapped_pages: count(Census::in_swap),
+            absent_pages: count(|census| census.absent + census.poisoned),
             proc_split_pages: None,
             vmread_split_pages: None,
             vmread_extra_kib: None,
@@ -304,7 +299,7 @@ impl<'s> Survey<'s> {
         line.number(census.shared_anon)
             .add(" anonymous and shared, ");
         line.number(census.file).add(" of files; ");
-        line.number(census.swapped).add(" swapped out\n");
+        line.number(census.in_swap()).add(" swapped out\n");
         for (reader, pages) in READERS.iter().zip(self.total.split) {
             line.add("  ").add(reader.name()).add(" would split ");
             match (pages, self.kib(pages)) {
@@ -323,6 +318,9 @@ impl<'s> Survey<'s> {
         line.number(faulted).add(" pages (");
         line.number(self.kib(Some(faulted)).unwrap_or(0) >> 10);
         line.add(" MiB) that are absent or swapped out\n");
+        if self.total.forecast.hugetlb > 0 {
+            line.add(HUGETLB_WARNING);
+        }
         let (reader, why) = self.advice();
         line.add("  read it with ").add(reader.name()).add(why);
         line.add("\n");

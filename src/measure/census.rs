@@ -2,7 +2,7 @@
 //! is touched.
 
 use crate::emit::crc::Crc32;
-use crate::proc::pagemap::{ENTRY_BYTES, Entry, Frame, file_offset};
+use crate::proc::pagemap::{ENTRY_BYTES, Entry, Frame, Mark, file_offset};
 use crate::sys::file::{Process, open, open_proc, read_at, read_proc, read_words_at};
 use crate::sys::{Errno, Region};
 use rustix::fd::{AsFd, OwnedFd};
@@ -18,8 +18,13 @@ pub struct Census {
     pub zero: u64,
     /// Of a file or of shared anonymous memory (bit 61).
     pub file: u64,
-    /// Swapped out, or another entry that is no page (bit 62).
+    /// Swapped out, or another entry that is no page (bit 62) and not known for what it is; see
+    /// [`know_swap`](Self::know_swap).
     pub swapped: u64,
+    /// Of shared memory, in swap: pagemap shows nothing there.
+    pub swapped_shared: u64,
+    /// Poisoned: whoever touches one gets SIGBUS.
+    pub poisoned: u64,
     /// Guard regions (bit 58): whoever touches one gets SIGSEGV.
     pub guard: u64,
     /// None of these.
@@ -37,7 +42,11 @@ impl Census {
             (true, _) if zero_frame.is_some() && entry.frame() == zero_frame => &mut self.zero,
             (true, _) => &mut self.shared_anon,
             (false, _) if entry.guard() => &mut self.guard,
-            (false, true) => &mut self.swapped,
+            (false, true) => match entry.mark() {
+                None => &mut self.swapped,
+                Some(Mark::Poison) => &mut self.poisoned,
+                Some(Mark::Other) => &mut self.absent,
+            },
             (false, false) => &mut self.absent,
         };
         *place += 1;
@@ -50,6 +59,8 @@ impl Census {
         self.zero += other.zero;
         self.file += other.file;
         self.swapped += other.swapped;
+        self.swapped_shared += other.swapped_shared;
+        self.poisoned += other.poisoned;
         self.guard += other.guard;
         self.absent += other.absent;
         self.out_of_reach += other.out_of_reach;
@@ -61,6 +72,21 @@ impl Census {
         let shared = pages.saturating_sub(self.exclusive).min(self.shared_anon);
         self.zero += self.shared_anon - shared;
         self.shared_anon = shared;
+    }
+
+    /// Tells what is in swap by the number of such pages that smaps gives: other entries with bit
+    /// 62 are no pages and not in swap, and shared memory in swap has no entry.
+    pub fn know_swap(&mut self, pages: u64) {
+        let no_swap = self.swapped.saturating_sub(pages);
+        self.swapped -= no_swap;
+        self.swapped_shared = (pages - self.swapped).min(self.absent);
+        self.absent = self.absent - self.swapped_shared + no_swap;
+    }
+
+    /// Pages in swap.
+    #[must_use]
+    pub const fn in_swap(&self) -> u64 {
+        self.swapped + self.swapped_shared
     }
 
     /// Anonymous ones that hold something.
@@ -297,6 +323,12 @@ impl Doubts {
         }
     }
 
+    /// Whether all of `others` are among them.
+    #[must_use]
+    pub const fn has(self, others: Self) -> bool {
+        self.0 & others.0 == others.0
+    }
+
     /// Pages that these can concern: of a page that bit 56 calls shared, only a large folio makes
     /// something else.
     #[must_use]
@@ -395,7 +427,7 @@ mod tests {
             swapped: 1,
             guard: 1,
             absent: 2,
-            out_of_reach: 0,
+            ..Census::default()
         };
         assert_eq!(census, want);
         assert_eq!(census.present(), 5);
@@ -423,6 +455,25 @@ mod tests {
         assert_eq!(known(9), (5, 5));
         assert_eq!(known(4), (0, 10));
         assert_eq!(known(20), (10, 0));
+    }
+
+    #[test]
+    fn smaps_tells_what_is_in_swap() {
+        let known = |pages| {
+            let mut census = Census {
+                swapped: 4,
+                absent: 10,
+                ..Census::default()
+            };
+            census.know_swap(pages);
+            assert_eq!(census.in_swap() + census.absent, 14);
+            (census.swapped, census.swapped_shared)
+        };
+        assert_eq!(known(4), (4, 0));
+        assert_eq!(known(7), (4, 3));
+        assert_eq!(known(1), (1, 0));
+        assert_eq!(known(0), (0, 0));
+        assert_eq!(known(99), (4, 10));
     }
 
     /// Three pages written, one only read, one never touched, in this very process.

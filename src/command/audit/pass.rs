@@ -25,6 +25,8 @@ pub(super) struct Passed {
     pub(super) pfn: bool,
     /// Whether it brought swapped-out pages in, and splits what is shared: those perhaps.
     pub(super) swap_hides: bool,
+    /// Whether it may have brought pages in out of swap that no page table shows.
+    pub(super) swap_unseen: bool,
     pub(super) tally: Tally,
     /// How it ended.
     pub(super) ended: Result<(), Ended>,
@@ -55,7 +57,12 @@ impl Passed {
         let split = self.tally.fate.split;
         let unexplained = self.unexplained_faults();
         let all_seen = self.pfn || unexplained.is_some_and(|faults| faults * 100 <= split);
-        Some(split).filter(|_| all_seen && !self.swap_hides)
+        Some(split).filter(|_| all_seen && !self.swap_hides && self.tally.fate.taken == 0)
+    }
+
+    /// Pages that came out of swap; of shared memory pagemap does not show them.
+    pub(super) fn swapped_in(&self) -> Option<u64> {
+        Some(self.tally.fate.swapped_in).filter(|_| !self.swap_unseen)
     }
 }
 
@@ -128,7 +135,7 @@ impl Run<'_> {
         let looked = each_vma(pid, "smaps", &mut |vma| {
             if is_wanted(vma) {
                 let mut seen = |bytes| done.add(bytes, progress, &next);
-                let census = live::count(counter, vma, &mut seen);
+                let census = live::count(counter, vma, doubts, &mut seen);
                 let census = census.map_err(|_| Error::Ended(pid))?;
                 let unsure = live::bit_56_may_err(counter, vma, &census, doubts);
                 forecast.add(&Forecast::of(vma, &census, unsure));
@@ -170,6 +177,12 @@ impl Run<'_> {
             pfn: !self.auditor.counter.frames_are_hidden(),
             swap_hides: tally.fate.swapped_in > 0
                 && self.splits.of(method, &Forecast::DOUBT) != Some(0),
+            swap_unseen: tally.fate.swap_unseen
+                && match method {
+                    Method::Hybrid => self.manners.swap_in,
+                    Method::Kcore => false,
+                    _ => true,
+                },
             tally,
             ended,
             usage: after.usage.zip(before.usage).map(|(a, b)| a.since(&b)),
@@ -224,8 +237,7 @@ impl Run<'_> {
                 return Ok(());
             }
             tally.vmas += 1;
-            let range = (vma.start, vma.end);
-            ended = auditor.read(reader.any(), range, !vma.fills_up, tally, &mut |bytes| {
+            ended = auditor.read(reader.any(), vma, tally, &mut |bytes| {
                 done.add(bytes, progress, &next);
             });
             ended.map_err(|_| Error::Ended(pid))

@@ -140,7 +140,7 @@ pub(super) fn make<'c>(
         predicted_split_pages: predicted.and_then(|expected| expected.split),
         raced_pages: Some(fate.raced).filter(|_| passed.pfn),
         faulted_in_pages: Some(fate.faulted_in),
-        swapped_in_pages: Some(fate.swapped_in),
+        swapped_in_pages: passed.swapped_in(),
         vmas: Some(tally.vmas),
         vma_change: passed.vma_change,
         readable_bytes: Some(tally.readable),
