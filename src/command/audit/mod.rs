@@ -37,7 +37,8 @@ const WENT_ON: &str = "target-went-on";
 /// swapped-out page it never shows.
 const UNKNOWN_SPLITS: Error = Error::Invalid(
     "what was split is unknown (split_pages is empty): unexplained faults while frames are hidden \
-     (see them with CAP_SYS_ADMIN), swapped-out pages brought in (hybrid leaves them), or hugetlb      pages taken from another process",
+     (see them with CAP_SYS_ADMIN), swapped-out pages brought in (hybrid leaves them), or hugetlb \
+     pages taken from another process",
 );
 const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");
 /// Status of the other passes of a reader that the kernel refused.

@@ -158,7 +158,8 @@ impl Finding {
             None => line.add("an unknown number of pages"),
         };
         line.add("; predicted ");
-        let unexplained = seen.unexplained.filter(|&faults| faults > 0);
+        let explained = |faults| faults == 0 || fate.taken > 0;
+        let unexplained = seen.unexplained.filter(|&faults| !explained(faults));
         match (
             self.predicted.and_then(|expected| expected.split),
             seen.split,
