@@ -8,8 +8,7 @@ mod helpers;
 use common::{
     BINARY, Row, command_as_nobody, is_root, number, run, stdout, vmread_splits, whole_stream,
 };
-use cowitness::reader::hybrid::large;
-use helpers::{Target, audit, get, near, signal, state, until};
+use helpers::{Target, audit, bit_56_may_err, get, near, signal, state, until};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -116,8 +115,8 @@ fn what_is_predicted_happens() {
     let predicted = if vmread_splits() { 192 } else { 0 };
     match number(&row, "vmread_split_pages") {
         Some(pages) => assert_eq!(pages, predicted),
-        // Only root is told whether a page is part of a large folio.
-        None => assert!(!is_root() && large::possible(), "{row:?}"),
+        // Only root is told of each page whether bit 56 errs.
+        None => assert!(!is_root() && bit_56_may_err(&forked.child), "{row:?}"),
     }
     let extra = number(&row, "vmread_split_pages").map(|pages| pages * get(&row, "page_bytes"));
     assert_eq!(

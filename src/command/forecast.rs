@@ -203,7 +203,8 @@ impl Outlook {
             ),
             (_, Some(0)) => (
                 Method::Hybrid,
-                ": it splits nothing and brings nothing in; swapped-out pages it leaves unread",
+                ": it splits nothing and brings nothing in, and leaves unread what is in swap and, \
+                 without CAP_SYS_ADMIN, absent pages of files",
             ),
             (Some(0), _) => (
                 Method::Vmread,

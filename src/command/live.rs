@@ -127,7 +127,7 @@ pub(super) fn source(counter: &Counter, doubts: Doubts) -> Result<(Mappings, &'s
             return Ok(());
         }
         needs_flags = match vma.has_file {
-            true => !is_plain_file(pid, vma),
+            true => !is_plain_file(counter, vma),
             false => vma.is_special && !is_known_special(vma),
         };
         last_file = vma.has_file.then_some(file);
@@ -158,10 +158,10 @@ fn userfaultfd_may_be_in_use() -> bool {
 
 /// Whether what a VMA maps is a file with contents on a file system, of usual pages: not a device, nor
 /// what is one behind a name in /sys or without a name, of which no blocks are on any disk.
-fn is_plain_file(pid: i32, vma: &Vma) -> bool {
-    mapped_file(pid, vma.start, vma.end).is_ok_and(|file| {
-        let large = file.block_bytes.is_power_of_two() && file.block_bytes > 4096;
-        let hugetlb = large && (vma.start | vma.end) % file.block_bytes == 0;
+fn is_plain_file(counter: &Counter, vma: &Vma) -> bool {
+    mapped_file(counter.pid(), vma.start, vma.end).is_ok_and(|file| {
+        let large = file.block_bytes > counter.page_kib() * 1024;
+        let hugetlb = large && (vma.start | vma.end).is_multiple_of(file.block_bytes);
         file.is_regular && file.blocks > 0 && !hugetlb
     })
 }

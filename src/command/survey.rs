@@ -68,25 +68,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     let mut preamble = Preamble::begin(stdout())?;
     env::write(&mut preamble, &context)?;
     let mut rows = preamble.header::<SurveyRow<'_>>(before.vmas + 1)?;
-    let mut during = Mappings::none();
-    let walked = each_vma(pid, source, &mut |vma| {
-        during.add(vma);
-        survey.vma(vma, &mut rows)
-    });
-    survey.progress.clear();
-    // Of a process that has ended, maps just ends, too.
-    let state = match survey.counter.is_alive() {
-        // There was none from the start.
-        _ if before.vmas == 0 => State::Steady,
-        Err(_) => State::Gone,
-        Ok(()) => {
-            walked?;
-            match before == during && Mappings::now(pid)? == before {
-                true => State::Steady,
-                false => State::Changed,
-            }
-        }
-    };
+    let state = survey.every_vma(before, source, &mut rows)?;
     survey.finish(rows, state)?;
     if !options.common.quiet {
         // A courtesy of standard error.
@@ -138,6 +120,36 @@ struct Survey<'s> {
 const STEP_MIB: u64 = 4096;
 
 impl<'s> Survey<'s> {
+    /// Looks at every VMA, and whether they are still those that were there `before`.
+    fn every_vma(
+        &mut self,
+        before: Mappings,
+        source: &'static str,
+        rows: &mut Rows<Output>,
+    ) -> Result<State, Error> {
+        let mut during = Mappings::none();
+        let walked = each_vma(self.pid, source, &mut |vma| {
+            during.add(vma);
+            self.vma(vma, rows)
+        });
+        self.progress.clear();
+        // Of a process that has ended, maps just ends, too.
+        match self.counter.is_alive() {
+            // There was none from the start.
+            _ if before.vmas == 0 => Ok(State::Steady),
+            Err(_) => Ok(State::Gone),
+            Ok(()) => {
+                walked?;
+                Ok(
+                    match before == during && Mappings::now(self.pid)? == before {
+                        true => State::Steady,
+                        false => State::Changed,
+                    },
+                )
+            }
+        }
+    }
+
     fn vma(&mut self, vma: &Vma, rows: &mut Rows<Output>) -> Result<(), Error> {
         let counted = match vma.start {
             KERNEL_HALF.. => None,
@@ -227,33 +239,38 @@ impl<'s> Survey<'s> {
         row.name = TOTAL;
         self.fill(&mut row, self.total.split, self.total.forecast.faulted);
         row.advice = self.advice().0.name();
-        row.status = match (self.total.vmas, self.total.lost) {
-            _ if state == State::Gone => Status::Skipped(GONE),
-            (0, _) => Status::Skipped("no-memory"),
-            _ if state == State::Changed => Status::Skipped("mappings-changed"),
-            (_, 1..) => Status::Skipped("not-all-looked-at"),
-            _ if self.splits.untried => Status::Skipped("no-reader-tried"),
-            _ => Status::Ok,
-        };
-        if row.status != Status::Ok {
+        let (reason, ended) = self.ending(state);
+        if let Some(reason) = reason {
+            row.status = Status::Skipped(reason);
             row.advice = "";
         }
         rows.row(&row)?;
         rows.end()?;
-        match row.status {
-            Status::Skipped("no-memory") => Err(Error::Invalid(
-                "the process has no memory: a zombie or a kernel thread",
-            )),
-            Status::Skipped(GONE) => Err(Error::Ended(self.pid)),
-            Status::Skipped("mappings-changed") => Err(Error::Invalid(
-                "the process changed its mappings meanwhile; stop it (kill -STOP) and try again",
-            )),
-            Status::Ok => Ok(()),
-            _ if self.splits.untried => Err(UNTRIED),
-            _ => Err(Error::Invalid(
-                "not every VMA could be looked at: see the status column",
-            )),
-        }
+        ended
+    }
+
+    /// Why the total is none, and what that is as an error.
+    fn ending(&self, state: State) -> (Option<&'static str>, Result<(), Error>) {
+        let (reason, error) = match (self.total.vmas, self.total.lost) {
+            _ if state == State::Gone => (GONE, Error::Ended(self.pid)),
+            (0, _) => (
+                "no-memory",
+                Error::Invalid("the process has no memory: a zombie or a kernel thread"),
+            ),
+            _ if state == State::Changed => (
+                "mappings-changed",
+                Error::Invalid(
+                    "the process changed its mappings meanwhile; stop it (kill -STOP) and try again",
+                ),
+            ),
+            (_, 1..) => (
+                "not-all-looked-at",
+                Error::Invalid("not every VMA could be looked at: see the status column"),
+            ),
+            _ if self.splits.untried => ("no-reader-tried", UNTRIED),
+            _ => return (None, Ok(())),
+        };
+        (Some(reason), Err(error))
     }
 
     fn fill(

@@ -141,8 +141,8 @@ pub fn mapped_file(pid: i32, start: u64, end: u64) -> Result<MappedFile, Errno> 
     Ok(MappedFile {
         is_regular: FileType::from_raw_mode(found.st_mode).is_file(),
         bytes: found.st_size.cast_unsigned(),
-        blocks: found.st_blocks as u64,
-        block_bytes: found.st_blksize as u64,
+        blocks: found.st_blocks.cast_unsigned(),
+        block_bytes: u64::try_from(found.st_blksize).unwrap_or(0),
     })
 }
 

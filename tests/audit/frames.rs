@@ -1,9 +1,8 @@
 //! What was split, with frame numbers and without them, and where pagemap announces nothing.
 
 use super::common::{command_as_nobody, is_root, number, run, stdout, vmread_splits, whole_stream};
-use super::helpers::{PREFORKED, Target, get, near, signal};
+use super::helpers::{PREFORKED, Target, bit_56_may_err, get, near, signal};
 use super::nobodys;
-use cowitness::reader::hybrid::large;
 use std::fs;
 use std::process::Command;
 
@@ -29,10 +28,10 @@ fn who_sees_no_frames_gets_the_same_figures() {
         split >= 3 << 10,
         vmread_splits() && get(row, "page_bytes") == 4096
     );
-    // Only root is told whether a page is part of a large folio.
+    // Only root is told of each page whether bit 56 errs.
     match number(row, "predicted_split_pages") {
         Some(predicted) => assert!(near(predicted, split), "{row:?}"),
-        None => assert!(large::possible(), "{row:?}"),
+        None => assert!(bit_56_may_err(worker), "{row:?}"),
     }
 }
 
