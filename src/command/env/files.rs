@@ -23,6 +23,9 @@ static MOUNTS: [(&[u8], &CStr, Why); 3] = [
 /// Most bytes of a file that [`Files::head`] gives.
 pub const HEAD_MAX: usize = 4096;
 
+/// And of a piece that [`Files::all`] gives.
+const PIECE_MAX: usize = 32 << 10;
+
 /// The way to files: one buffer for all of them, and what replaces characters of a path.
 pub struct Files {
     /// For `@`: its release.
@@ -86,12 +89,13 @@ impl Files {
     }
 
     /// Gives `take` all of a file, piece by piece.
-    pub fn all(&mut self, path: &[u8], take: &mut dyn FnMut(&[u8])) -> Finding {
+    pub fn all(&self, path: &[u8], take: &mut dyn FnMut(&[u8])) -> Finding {
         let file = self.open(path)?;
+        let mut buffer = [0; PIECE_MAX];
         loop {
-            match file::read_next(file.as_fd(), &mut self.buffer)? {
+            match file::read_next(file.as_fd(), &mut buffer)? {
                 0 => return Ok(()),
-                count => take(self.buffer.get(..count).unwrap_or_default()),
+                count => take(buffer.get(..count).unwrap_or_default()),
             }
         }
     }
