@@ -13,6 +13,7 @@ use crate::proc::kconfig;
 use crate::proc::lines::complete;
 use crate::sys::{Region, file};
 use crate::text::Text;
+use heapless::Vec;
 use rustix::fd::AsFd;
 
 /// In the order of the record, where each is a key in small letters.
@@ -22,6 +23,9 @@ const OPTIONS: &[u8] = b"\
     CONFIG_PROC_PAGE_MONITOR CONFIG_PROC_KCORE CONFIG_MEM_SOFT_DIRTY CONFIG_USERFAULTFD \
     CONFIG_SECRETMEM CONFIG_TRANSPARENT_HUGEPAGE CONFIG_HARDENED_USERCOPY CONFIG_PREEMPT \
     CONFIG_HZ";
+
+/// Room for what is said of each.
+const OPTIONS_MAX: usize = 16;
 
 /// Where a configuration may be, the compressed one first; the first that is there and
 /// whole counts.
@@ -47,8 +51,12 @@ pub fn note_all(record: &mut Record) {
         Err(errno) => Err((*errno).into()),
     };
     record.note("config_source", config.map(|_| ()));
-    for option in words(OPTIONS, b' ') {
-        let found = config.and_then(|config| config.show(&mut record.value, option));
+    let mut said = [None; OPTIONS_MAX];
+    if let Ok(config) = config {
+        config.look_up(&mut said);
+    }
+    for (option, said) in words(OPTIONS, b' ').zip(said) {
+        let found = config.and_then(|config| config.show(&mut record.value, said));
         record.note_as("", option, found);
     }
 }
@@ -89,20 +97,28 @@ fn is_whole(text: &[u8]) -> bool {
     complete(text).any(|line| line == b"# end of Kernel hacking")
 }
 
-impl Config<'_> {
-    /// Adds what it says of an option. Only lines with a line feed count: the last may be
-    /// cut.
-    fn show(self, value: &mut Text, option: &[u8]) -> Finding {
-        for line in complete(self.text) {
-            if let Some(said) = kconfig::value(line, option) {
-                add(value, said);
-                return Ok(());
+impl<'t> Config<'t> {
+    /// What the first line about each of [`OPTIONS`] says. Only lines with a line feed count: the
+    /// last may be cut.
+    fn look_up(self, said: &mut [Option<&'t [u8]>; OPTIONS_MAX]) {
+        let options: Vec<&[u8], OPTIONS_MAX> = words(OPTIONS, b' ').collect();
+        for (name, value) in complete(self.text).filter_map(kconfig::setting) {
+            if let Some(number) = options.iter().position(|option| *option == name) {
+                said[number].get_or_insert(value);
             }
         }
-        Err(match self.whole {
-            true => Missing::ABSENT,
-            false => Why::ConfigCut.into(),
-        })
+    }
+
+    /// Adds what is said of an option.
+    fn show(self, value: &mut Text, said: Option<&[u8]>) -> Finding {
+        match (said, self.whole) {
+            (Some(said), _) => {
+                add(value, said);
+                Ok(())
+            }
+            (None, true) => Err(Missing::ABSENT),
+            (None, false) => Err(Why::ConfigCut.into()),
+        }
     }
 }
 
@@ -118,7 +134,14 @@ mod tests {
     fn value(text: &[u8], option: &str) -> Result<String, Missing> {
         let mut value = Text::new();
         let whole = is_whole(text);
-        Config { text, whole }.show(&mut value, option.as_bytes())?;
+        let config = Config { text, whole };
+        let mut said = [None; OPTIONS_MAX];
+        config.look_up(&mut said);
+        let mut options = words(OPTIONS, b' ').zip(said);
+        let (_, said) = options
+            .find(|(name, _)| *name == option.as_bytes())
+            .unwrap();
+        config.show(&mut value, said)?;
         Ok(value.read().unwrap().into())
     }
 
