@@ -2,12 +2,10 @@
 //! says it, and `audit`, which compares it with what came.
 
 use super::live::Vma;
-use super::probe::prober;
 use crate::emit::record::Status;
 use crate::error::Error;
-use crate::fixture::kinds::{KINDS, Op};
 use crate::measure::census::Census;
-use crate::measure::probe::{Probed, Prober};
+use crate::measure::probe::trial;
 use crate::reader::Method;
 use crate::sys::Clock;
 use heapless::Vec;
@@ -94,25 +92,25 @@ impl Forecast {
     }
 }
 
-/// Whether readers split shared pages on this kernel, each tried on a child of our own when it
-/// is first asked about.
-pub(super) struct Splits {
+/// Whether readers split shared pages on this kernel, tried on a child of our own when one is first
+/// asked about.
+pub(super) struct Splits<'s> {
     clock: Clock,
     page_bytes: usize,
-    prober: Option<Prober>,
-    known: Vec<(Method, Option<bool>), { Method::ALL.len() }>,
+    methods: &'s [Method],
+    known: Option<Vec<(Method, Option<bool>), { Method::ALL.len() }>>,
     /// Whether there was no child to try a reader on.
     pub(super) untried: bool,
 }
 
-impl Splits {
-    /// Nothing tried yet.
-    pub(super) const fn untried(clock: Clock, page_bytes: usize) -> Self {
+impl<'s> Splits<'s> {
+    /// Of these readers, each named once; nothing tried yet.
+    pub(super) const fn untried(clock: Clock, page_bytes: usize, methods: &'s [Method]) -> Self {
         Self {
             clock,
             page_bytes,
-            prober: None,
-            known: Vec::new(),
+            methods,
+            known: None,
             untried: false,
         }
     }
@@ -127,39 +125,33 @@ impl Splits {
         if shared + doubtful == 0 {
             return Some(0);
         }
-        let known = self.known.iter().find(|(known, _)| *known == method);
-        let splits = match known {
-            Some(&(_, splits)) => splits,
-            None => {
-                let tried = self.tried(method);
-                // There is room for every method.
-                let _ = self.known.push((method, tried));
-                tried
-            }
-        };
-        match splits? {
+        if self.known.is_none() {
+            self.try_all();
+        }
+        let mut known = self.known.iter().flatten();
+        let (_, splits) = known.find(|(known, _)| *known == method)?;
+        match (*splits)? {
             true if doubtful > 0 => None,
             true => Some(shared),
             false => Some(0),
         }
     }
 
-    fn tried(&mut self, method: Method) -> Option<bool> {
-        if self.prober.is_none() {
-            self.prober = prober(self.clock, self.page_bytes).ok();
-        }
-        let prober = self.prober.as_mut();
-        let probed = prober.and_then(|prober| {
-            let probed = prober.probe(&KINDS[0], Op::Page, Some(method));
-            probed.ok()
-        });
-        // The others are answers: not in this kernel, not permitted.
-        let is_answer = |probed: &Probed| !matches!(probed.status, Status::Errno(_));
-        let probed = probed.filter(is_answer);
-        self.untried |= probed.is_none();
-        let probed = probed?;
-        let changes = probed.changes.filter(|_| probed.status == Status::Ok)?;
-        Some(changes.split > 0)
+    fn try_all(&mut self) {
+        let known = self.known.insert(Vec::new());
+        let mut answers = 0;
+        let _ = trial(
+            self.methods,
+            self.clock,
+            self.page_bytes,
+            &mut |method, status, split| {
+                // The others are answers: not in this kernel, not permitted.
+                answers += usize::from(!matches!(status, Status::Errno(_)));
+                // There is room for every method.
+                let _ = known.push((method, split.filter(|_| status == Status::Ok)));
+            },
+        );
+        self.untried = answers < self.methods.len();
     }
 }
 

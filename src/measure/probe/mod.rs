@@ -5,9 +5,11 @@ mod content;
 mod judge;
 mod look;
 mod read;
+mod trial;
 
 pub use changes::Changes;
 pub use content::Content;
+pub use trial::trial;
 
 use super::evidence::Evidence;
 use crate::emit::record::Status;
