@@ -19,28 +19,45 @@ impl Crc32 {
 
     /// Takes more bytes in.
     pub fn update(&mut self, bytes: &[u8]) {
-        if bytes.len() < LONG {
-            for &byte in bytes {
-                self.0 = step(self.0 ^ u32::from(byte));
-            }
-            return;
+        let rest = match bytes.len() {
+            LONG.. => self.eight_at_a_time(bytes),
+            _ => bytes,
+        };
+        for &byte in rest {
+            self.0 = step(self.0 ^ u32::from(byte));
         }
-        // Of each byte, what it makes of the register when so many bytes less one have followed.
-        let mut tables: [[u32; 256]; 8] = [core::array::from_fn(|byte| step(byte as u32)); 8];
-        for number in 1..tables.len() {
-            tables[number] =
-                tables[number - 1].map(|value| value >> 8 ^ tables[0][(value & 0xff) as usize]);
+    }
+
+    /// Takes all bytes in but the last few, and gives those.
+    // Its large frame would make short texts dear.
+    #[inline(never)]
+    fn eight_at_a_time<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+        // The register after each byte; then with one more behind it, up to seven.
+        let mut table = [0; 8 * 256];
+        for at in 0..table.len() {
+            table[at] = match at.checked_sub(256) {
+                None => step(at as u32),
+                Some(before) => {
+                    let value: u32 = table[before];
+                    value >> 8 ^ table[(value & 0xff) as usize]
+                }
+            };
         }
         let (words, rest) = bytes.as_chunks();
+        let value = |behind: usize, byte: u8| table[behind << 8 | usize::from(byte)];
         for word in words {
             let word = u64::from_le_bytes(*word) ^ u64::from(self.0);
-            let bytes = word.to_be_bytes();
-            self.0 = 0;
-            for (table, byte) in tables.iter().zip(bytes) {
-                self.0 ^= table[usize::from(byte)];
-            }
+            let [a, b, c, d, e, f, g, h]: [u8; 8] = word.to_le_bytes();
+            self.0 = value(7, a)
+                ^ value(6, b)
+                ^ value(5, c)
+                ^ value(4, d)
+                ^ value(3, e)
+                ^ value(2, f)
+                ^ value(1, g)
+                ^ value(0, h);
         }
-        self.update(rest);
+        rest
     }
 
     /// The checksum of all bytes so far.
