@@ -48,14 +48,15 @@ impl Crc32 {
         for word in words {
             let word = u64::from_le_bytes(*word) ^ u64::from(self.0);
             let [a, b, c, d, e, f, g, h]: [u8; 8] = word.to_le_bytes();
-            self.0 = value(7, a)
-                ^ value(6, b)
-                ^ value(5, c)
-                ^ value(4, d)
-                ^ value(3, e)
-                ^ value(2, f)
+            // The last four first: they do not wait for the register.
+            self.0 = value(0, h)
                 ^ value(1, g)
-                ^ value(0, h);
+                ^ value(2, f)
+                ^ value(3, e)
+                ^ value(4, d)
+                ^ value(5, c)
+                ^ value(6, b)
+                ^ value(7, a);
         }
         rest
     }
