@@ -2,10 +2,10 @@
 //! says it, and `audit`, which compares it with what came.
 
 use super::live::Vma;
+use super::probe::prober;
 use crate::emit::record::Status;
 use crate::error::Error;
 use crate::measure::census::Census;
-use crate::measure::probe::trial;
 use crate::reader::Method;
 use crate::sys::Clock;
 use heapless::Vec;
@@ -140,17 +140,14 @@ impl<'s> Splits<'s> {
     fn try_all(&mut self) {
         let known = self.known.insert(Vec::new());
         let mut answers = 0;
-        let _ = trial(
-            self.methods,
-            self.clock,
-            self.page_bytes,
-            &mut |method, status, split| {
-                // The others are answers: not in this kernel, not permitted.
-                answers += usize::from(!matches!(status, Status::Errno(_)));
-                // There is room for every method.
-                let _ = known.push((method, split.filter(|_| status == Status::Ok)));
-            },
-        );
+        let mut tell = |method, status: Status<'_>, split: Option<bool>| {
+            // The others are answers: not in this kernel, not permitted.
+            answers += usize::from(!matches!(status, Status::Errno(_)));
+            // There is room for every method.
+            let _ = known.push((method, split.filter(|_| status == Status::Ok)));
+        };
+        let prober = prober(self.clock, self.page_bytes);
+        let _ = prober.map(|mut prober| prober.trial(self.methods, &mut tell));
         self.untried = answers < self.methods.len();
     }
 }

@@ -9,7 +9,6 @@ mod trial;
 
 pub use changes::Changes;
 pub use content::Content;
-pub use trial::trial;
 
 use super::evidence::Evidence;
 use crate::emit::record::Status;
@@ -175,7 +174,7 @@ impl Prober {
             clock,
             evidence: evidence(&mut own, page_bytes)?,
             sizes,
-            buffer: touched(buffer_bytes(PAGES * page_bytes))?,
+            buffer: Region::not_inherited(buffer_bytes(PAGES * page_bytes))?,
             own,
             before: Pages::new(sizes.pages_max(), page_bytes)?,
             after: Pages::new(sizes.pages_max(), page_bytes)?,
@@ -274,6 +273,7 @@ impl Prober {
         probed: &mut Probed,
     ) -> Result<(), Stop> {
         let page_bytes = self.sizes.page_bytes;
+        self.buffer.touch(page_bytes);
         let look = Look::open(fixture, ground, page_bytes)?;
         let mut read = Read::new(fixture, ground, question, &mut self.own)?;
         if question.kind.blocks == Blocks::Never {
