@@ -163,7 +163,8 @@ impl Stream<'_> {
         }
     }
 
-    /// Reads ahead: at least 32 bits, if there are as many.
+    /// Reads ahead: at least 32 bits, if there are as many. A word and the extra bits behind it are
+    /// fewer.
     fn fill(&mut self) {
         if self.held >= 32 {
             return;
@@ -184,6 +185,11 @@ impl Stream<'_> {
     /// The next bits as a number, at most 16 of them (3.1.1).
     fn bits(&mut self, count: u32) -> Result<u16, Broken> {
         self.fill();
+        self.held_bits(count)
+    }
+
+    /// As [`bits`](Self::bits), of those that were read.
+    fn held_bits(&mut self, count: u32) -> Result<u16, Broken> {
         if self.held < count {
             // All of it was taken.
             self.held = 0;
@@ -201,7 +207,7 @@ impl Stream<'_> {
         self.fill();
         let short = code.short[self.bits as usize % code.short.len()];
         if short > 0 {
-            self.bits(u32::from(short % 16))?;
+            self.held_bits(u32::from(short % 16))?;
             return Ok(short / 16);
         }
         let (mut word, mut first, mut shorter) = (0_u16, 0, 0);
@@ -228,7 +234,7 @@ impl Stream<'_> {
             return Ok(symbol);
         }
         let extra = u32::from(symbol >> fine) - 1;
-        Ok((one | symbol & (one - 1)) << extra | self.bits(extra)?)
+        Ok((one | symbol & (one - 1)) << extra | self.held_bits(extra)?)
     }
 
     /// Writes the low byte of `byte`.
