@@ -381,6 +381,9 @@ mod tests {
             mixed.extend(noise.bytes(noise.0 as usize % 5, 256));
         }
         samples.push(mixed);
+        // Each byte half as often as the one before: words of all lengths.
+        let rare = |noise: &mut Noise| (1 + noise.below(0xffff) as u16).leading_zeros() as u8;
+        samples.push((0..200_000).map(|_| rare(&mut noise)).collect());
         samples
     }
 

@@ -156,6 +156,23 @@ mod tests {
     }
 
     #[test]
+    fn a_head_that_is_held_is_that_of_the_file() {
+        let mut files = Files::new(0);
+        let own = std::process::id().into();
+        for kib in [own, 0, own] {
+            files.kib = kib;
+            let head = files.head(b"/proc/#/stat").map(<[u8]>::to_vec);
+            match kib {
+                0 => assert_eq!(head, Err(Missing::ABSENT)),
+                _ => assert!(
+                    head.unwrap()
+                        .starts_with(std::format!("{own} (").as_bytes())
+                ),
+            }
+        }
+    }
+
+    #[test]
     fn some_characters_of_a_path_are_replaced() {
         let mut files = Files::new(12);
         files.kib = 2048;

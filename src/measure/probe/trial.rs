@@ -61,3 +61,33 @@ impl Prober {
         Some(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::tests::page_bytes;
+    use crate::sys::Clock;
+    use std::vec::Vec;
+
+    /// Also of a reader that comes again, behind one that splits.
+    #[test]
+    fn a_trial_says_of_each_reader_what_a_probe_of_it_says() {
+        const METHODS: [Method; 5] = [
+            Method::Vmread,
+            Method::Proc,
+            Method::Hybrid,
+            Method::MapFiles,
+            Method::Vmread,
+        ];
+        let mut prober = Prober::new(Clock::system_call(), page_bytes()).unwrap();
+        let mut told = Vec::new();
+        let mut tell = |method, _: Status<'_>, split| told.push((method, split));
+        prober.trial(&METHODS, &mut tell).unwrap();
+        let probed = METHODS.map(|method| {
+            let probed = prober.probe(&KINDS[0], Op::Page, Some(method)).unwrap();
+            (method, probed.changes.map(|changes| changes.split == 1))
+        });
+        assert_eq!(told, probed);
+        assert!(told.contains(&(Method::Proc, Some(false))), "{told:?}");
+    }
+}
