@@ -36,6 +36,16 @@ impl Pages {
     }
 }
 
+/// What happens to the machine's small free blocks of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hold {
+    /// Held, where single pages are measured and it costs no more than that.
+    #[default]
+    Hold,
+    /// Left: arenas get scattered frames, as processes of a machine in use do.
+    Leave,
+}
+
 /// The CPU everything is pinned to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pin {
@@ -83,6 +93,8 @@ pub struct Options {
     pub pages: Pages,
     /// Pages that the child makes its own first.
     pub exclusive: Exclusive,
+    /// Whether the machine's small free blocks are held meanwhile.
+    pub fragments: Hold,
     /// Where everything runs.
     pub pin: Pin,
     /// How the clock is read.
@@ -250,6 +262,18 @@ const OPTIONS: &[OptionSpec<Options>] = &[
     },
     OptionSpec {
         word: OptionWord {
+            name: "--fragments",
+            short: "",
+            value: "HOW",
+            default: "hold",
+            allowed: "hold or leave",
+            help: "small free blocks of memory: a process holds them meanwhile, so that arenas of \
+                   all sizes get whole ones, or not",
+        },
+        set: |options, word| put(&mut options.fragments, fragments(word)),
+    },
+    OptionSpec {
+        word: OptionWord {
             name: "--cpu",
             short: "",
             value: "N|none",
@@ -334,6 +358,10 @@ fn order(word: Word) -> Result<Order, Refused> {
 
 fn pages(word: Word) -> Result<Pages, Refused> {
     choose(word, &[("small", Pages::Small), ("thp", Pages::Thp)])
+}
+
+fn fragments(word: Word) -> Result<Hold, Refused> {
+    choose(word, &[("hold", Hold::Hold), ("leave", Hold::Leave)])
 }
 
 fn exclusive(word: Word) -> Result<Exclusive, Refused> {

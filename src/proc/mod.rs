@@ -5,6 +5,7 @@
 //! it, a number that may have been cut short is refused too: it must be followed by
 //! what the kernel always prints after it (a unit, a blank, a line feed).
 
+pub mod buddyinfo;
 pub mod choice;
 pub mod cmdline;
 pub mod cpuinfo;

@@ -4,12 +4,15 @@
 use super::lines::LineBuffer;
 use super::maps::MapsLine;
 use super::smaps::UsageSum;
-use super::{choice, cmdline, cpuinfo, kconfig, number, rollup, samples, stat, status, syscall};
+use super::{
+    buddyinfo, choice, cmdline, cpuinfo, kconfig, number, rollup, samples, stat, status, syscall,
+};
 
 /// What the replaced byte becomes: nothing, separators, digits, not UTF-8.
 const REPLACEMENTS: &[u8] = b"\0\n :-(\")9f\xff";
 
-const ONE_LINERS: [&[u8]; 5] = [
+const ONE_LINERS: [&[u8]; 6] = [
+    b"Node 0, zone   Normal  49684  36925  19936   8712   5606   3519 ",
     b"7fcb90b1f000-7fcb90b45000 r-xs 00026000 fe:0a 326279    /usr/lib/libc.so.6 (deleted)",
     b"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]",
     b"# CONFIG_KSM is not set",
@@ -32,6 +35,7 @@ fn parse_with_everything(text: &[u8]) {
     let _ = number::decimal(text);
     let _ = number::hex(text);
     let _ = number::kib(text);
+    let _ = buddyinfo::pages_below(text, 4);
     let _ = syscall::call(text);
     let _ = rollup::parse(text, &mut [None; rollup::FIELD_COUNT]);
     let _ = MapsLine::parse(text);

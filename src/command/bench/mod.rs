@@ -6,17 +6,18 @@ mod row;
 use super::env::{self, Context, Kernel};
 use super::progress::Progress;
 use crate::cli::Effective;
-use crate::cli::bench::{ClockPath, Options};
+use crate::cli::bench::{ClockPath, Hold, Options, Pages};
 use crate::emit::bench_row::{BenchRow, NOT_APPLICABLE};
 use crate::emit::record::Status;
-use crate::emit::stream::{Preamble, Rows};
+use crate::emit::stream::{Preamble, Rows, StreamError};
 use crate::emit::summary::{self, Heading, SCRATCH_PER_SAMPLE, Sample, SummaryError};
 use crate::error::Error;
-use crate::fixture::{Arena, Reserve};
+use crate::fixture::{Arena, Fragments, Reserve};
 use crate::measure::case::Bench;
 use crate::sys::auxv::Auxv;
 use crate::sys::stdio::{Output, stderr, stdout};
-use crate::sys::{Clock, Region, Table, cpu};
+use crate::sys::{Clock, Errno, Region, Table, cpu};
+use crate::text::Text;
 pub(super) use prepare::pin;
 use prepare::{Prepared, Room};
 use row::Common;
@@ -33,7 +34,15 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     let clock = clock.proved().ok_or(Error::NO_CLOCK)?;
     let pinned = pin(options.pin)?;
     let prepared = Prepared::new(options, auxv.page_bytes())?;
-    prepared.check_room(&Room::now()?)?;
+    let spare_bytes = prepared.check_room(&Room::now()?)?;
+    let fragments = match (options.fragments, options.pages) {
+        (Hold::Leave, _) => Fragments::Left("left"),
+        (Hold::Hold, Pages::Thp) => Fragments::Left("left: huge pages are whole blocks"),
+        (Hold::Hold, Pages::Small) => {
+            let arena_bytes = options.mb << 20;
+            Fragments::hold(arena_bytes, spare_bytes, auxv.page_bytes(), clock)?
+        }
+    };
 
     let kernel = Kernel::read();
     let total = prepared.plan.len() * prepared.layouts.len() as u64;
@@ -59,12 +68,40 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     };
     let mut preamble = Preamble::begin(stdout())?;
     env::write(&mut preamble, &context)?;
+    note_fragments(&mut preamble, &fragments)?;
     let mut rows = preamble.header::<BenchRow<'_>>(total)?;
     let measured = run.every_layout(&prepared, &mut rows);
     run.progress.clear();
     measured?;
     rows.end()?;
-    run.conclude(options.common.quiet, total)
+    run.conclude(options.common.quiet, total)?;
+    match fragments.last() {
+        true => Ok(()),
+        false => Err(Error::Invalid(
+            "the process that held small free blocks of memory was killed meanwhile, so the frames \
+             of some cases were scattered; free some memory or say --fragments leave",
+        )),
+    }
+}
+
+/// What became of the machine's small free blocks, in notes of the stream.
+fn note_fragments(
+    preamble: &mut Preamble<Output>,
+    fragments: &Fragments,
+) -> Result<(), StreamError<Errno>> {
+    let holder = match fragments {
+        Fragments::Left(why) => return preamble.note("fragments", why),
+        Fragments::Held(holder) => holder,
+    };
+    preamble.note("fragments", "held")?;
+    for (key, value) in [
+        ("fragments_kib", holder.bytes >> 10),
+        ("fragments_us", holder.took_ns / 1000),
+    ] {
+        let mut text = Text::new();
+        preamble.note(key, text.number(value).read().unwrap_or_default())?;
+    }
+    Ok(())
 }
 
 /// What a run carries from case to case.

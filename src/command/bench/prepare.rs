@@ -108,8 +108,9 @@ impl Prepared {
         })
     }
 
-    /// Whether the largest layout fits, with every page of it split.
-    pub(super) fn check_room(&self, room: &Room) -> Result<(), Error> {
+    /// Whether the largest layout fits, with every page of it split, and how many bytes it
+    /// leaves.
+    pub(super) fn check_room(&self, room: &Room) -> Result<u64, Error> {
         let shapes = || self.layouts.iter().map(|laid| laid.shape);
         let needed = shapes().map(|shape| self.needed_bytes(&shape)).max();
         let needed = needed.unwrap_or(0);
@@ -122,7 +123,7 @@ impl Prepared {
         let vmas = shapes().map(|shape| shape.vmas() as u64 + OWN_VMAS).max();
         match (vmas, room.map_count_max) {
             (Some(needed), Some(limit)) if needed > limit => Err(Error::Vmas { needed, limit }),
-            _ => Ok(()),
+            _ => Ok(room.available_bytes - needed),
         }
     }
 
