@@ -6,6 +6,7 @@ use super::probe::prober;
 use crate::emit::record::Status;
 use crate::error::Error;
 use crate::measure::census::Census;
+use crate::measure::probe::Probed;
 use crate::reader::Method;
 use crate::sys::Clock;
 use heapless::Vec;
@@ -98,7 +99,7 @@ pub(super) struct Splits<'s> {
     clock: Clock,
     page_bytes: usize,
     methods: &'s [Method],
-    known: Option<Vec<(Method, Option<bool>), { Method::ALL.len() }>>,
+    known: Vec<(Method, Option<bool>), { Method::ALL.len() }>,
     /// Whether there was no child to try a reader on.
     pub(super) untried: bool,
 }
@@ -110,7 +111,7 @@ impl<'s> Splits<'s> {
             clock,
             page_bytes,
             methods,
-            known: None,
+            known: Vec::new(),
             untried: false,
         }
     }
@@ -125,11 +126,10 @@ impl<'s> Splits<'s> {
         if shared + doubtful == 0 {
             return Some(0);
         }
-        if self.known.is_none() {
+        if self.known.is_empty() && !self.untried {
             self.try_all();
         }
-        let mut known = self.known.iter().flatten();
-        let (_, splits) = known.find(|(known, _)| *known == method)?;
+        let (_, splits) = self.known.iter().find(|(known, _)| *known == method)?;
         match (*splits)? {
             true if doubtful > 0 => None,
             true => Some(shared),
@@ -138,13 +138,15 @@ impl<'s> Splits<'s> {
     }
 
     fn try_all(&mut self) {
-        let known = self.known.insert(Vec::new());
+        let known = &mut self.known;
         let mut answers = 0;
-        let mut tell = |method, status: Status<'_>, split: Option<bool>| {
+        let mut tell = |method, probed: &Probed| {
             // The others are answers: not in this kernel, not permitted.
-            answers += usize::from(!matches!(status, Status::Errno(_)));
+            answers += usize::from(!matches!(probed.status, Status::Errno(_)));
+            let changes = probed.changes.filter(|_| probed.status == Status::Ok);
+            let split = changes.filter(|changes| changes.tracked == 1);
             // There is room for every method.
-            let _ = known.push((method, split.filter(|_| status == Status::Ok)));
+            let _ = known.push((method, split.map(|changes| changes.split == 1)));
         };
         let prober = prober(self.clock, self.page_bytes);
         let _ = prober.map(|mut prober| prober.trial(self.methods, &mut tell));

@@ -1,9 +1,8 @@
 //! Readers tried on memory that fork shares: a page for each, all in one child.
 
-use super::changes::changes;
 use super::look::Look;
 use super::read::Read;
-use super::{Probed, Prober, Question, Stop, judge};
+use super::{Probed, Prober, Question, Stop};
 use crate::emit::record::Status;
 use crate::fixture::Fixture;
 use crate::fixture::kinds::{Ground, KINDS, Op};
@@ -13,13 +12,13 @@ use core::mem::swap;
 
 impl Prober {
     /// Has each of `methods`, at most [`PAGES`](crate::fixture::kinds::PAGES), read a page that it
-    /// alone reads, and tells the status, as of a probe, and whether that page was shared and is
-    /// split now. `None`: there was no child to try them on.
+    /// alone reads, and tells what came of it; if that page was shared, `tracked` is 1. `None`:
+    /// there was no child to try them on.
     #[inline(never)]
     pub fn trial(
         &mut self,
         methods: &[Method],
-        tell: &mut dyn FnMut(Method, Status<'_>, Option<bool>),
+        tell: &mut dyn FnMut(Method, &Probed),
     ) -> Option<()> {
         let kind = &KINDS[0];
         let page_bytes = self.sizes.page_bytes;
@@ -37,26 +36,25 @@ impl Prober {
                 method: Some(method),
                 stack,
             };
-            let mut split = None;
+            let mut probed = Probed::nothing(page_bytes as u64, Status::Ok);
             let mut ask = || {
                 let mut read = Read::new(&fixture, &ground, &question, &mut self.own)?;
                 read.skip(number);
                 read.open()?;
-                let mut probed = Probed::nothing(page_bytes as u64, Status::Ok);
                 probed.answer = read.give(self.buffer.bytes_mut(), self.clock)?.answer;
                 look.pages(&mut self.after)?;
-                let pages = read.pages(page_bytes as u64);
-                let found = changes(&mut self.before, &mut self.after, &pages, self.evidence);
-                split = (found.tracked == 1).then_some(found.split == 1);
-                probed.changes = Some(found);
-                // The next one finds what this one leaves.
-                swap(&mut self.before, &mut self.after);
-                Ok(judge::judge(&question, page_bytes as u64, &probed))
+                Ok(read.pages(page_bytes as u64))
             };
             match ask() {
-                Ok(status) | Err(Stop::Status(status)) => tell(method, status, split),
+                Ok(pages) => {
+                    self.compare(&pages, &question, &mut probed);
+                    // The next one finds what this one leaves.
+                    swap(&mut self.before, &mut self.after);
+                }
+                Err(Stop::Status(status)) => probed.status = status,
                 Err(Stop::Run(_)) => return None,
             }
+            tell(method, &probed);
         }
         Some(())
     }
@@ -81,11 +79,12 @@ mod tests {
         ];
         let mut prober = Prober::new(Clock::system_call(), page_bytes()).unwrap();
         let mut told = Vec::new();
-        let mut tell = |method, _: Status<'_>, split| told.push((method, split));
+        let split = |probed: &Probed| probed.changes.map(|changes| changes.split == 1);
+        let mut tell = |method, probed: &Probed| told.push((method, split(probed)));
         prober.trial(&METHODS, &mut tell).unwrap();
         let probed = METHODS.map(|method| {
             let probed = prober.probe(&KINDS[0], Op::Page, Some(method)).unwrap();
-            (method, probed.changes.map(|changes| changes.split == 1))
+            (method, split(&probed))
         });
         assert_eq!(told, probed);
         assert!(told.contains(&(Method::Proc, Some(false))), "{told:?}");
