@@ -13,7 +13,6 @@ use crate::proc::kconfig;
 use crate::proc::lines::complete;
 use crate::sys::{Region, file};
 use crate::text::Text;
-use heapless::Vec;
 use rustix::fd::AsFd;
 
 /// In the order of the record, where each is a key in small letters.
@@ -101,10 +100,15 @@ impl<'t> Config<'t> {
     /// What the first line about each of [`OPTIONS`] says. Only lines with a line feed count: the
     /// last may be cut.
     fn look_up(self, said: &mut [Option<&'t [u8]>; OPTIONS_MAX]) {
-        let options: Vec<&[u8], OPTIONS_MAX> = words(OPTIONS, b' ').collect();
+        let mut options = [&b""[..]; OPTIONS_MAX];
+        words(OPTIONS, b' ')
+            .zip(&mut options)
+            .for_each(|(option, place)| *place = option);
         for (name, value) in complete(self.text).filter_map(kconfig::setting) {
-            if let Some(number) = options.iter().position(|option| *option == name) {
-                said[number].get_or_insert(value);
+            for (option, said) in options.iter().zip(&mut *said) {
+                if *option == name {
+                    said.get_or_insert(value);
+                }
             }
         }
     }
@@ -153,6 +157,18 @@ mod tests {
         assert_eq!(value("CONFIG_BINFMT_MISC").unwrap(), "m");
         assert_eq!(value("CONFIG_HZ").unwrap(), "250");
         assert_eq!(value("CONFIG_PAGE_MAPCOUNT"), Err(Missing::ABSENT));
+    }
+
+    #[test]
+    fn there_is_room_for_every_option() {
+        assert!(words(OPTIONS, b' ').count() <= OPTIONS_MAX);
+    }
+
+    /// A kernel's configuration names an option once; of two the first counts.
+    #[test]
+    fn the_first_line_counts() {
+        let twice = [b"CONFIG_HZ=100\n", TEXT].concat();
+        assert_eq!(value(&twice, "CONFIG_HZ").unwrap(), "100");
     }
 
     #[test]
