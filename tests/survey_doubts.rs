@@ -181,20 +181,19 @@ fn is_unknown(known: &Known) {
     assert_ne!(total["advice"], "vmread");
 }
 
-/// Takes apart what KSM has joined, if that was only this test's: what is left of it after a
-/// process has ended counts as joined until KSM runs again.
-struct Unjoined(bool);
+/// Forgets at the end what KSM had joined, if no process has any of it: it would count as joined until
+/// KSM runs again.
+struct Forgotten;
 
-impl Unjoined {
-    fn at_the_end() -> Self {
-        let joined = fs::read_to_string("/sys/kernel/mm/ksm/pages_shared");
-        Self(joined.is_ok_and(|pages| pages.trim() == "0"))
-    }
-}
-
-impl Drop for Unjoined {
+impl Drop for Forgotten {
     fn drop(&mut self) {
-        if self.0 {
+        let mut processes = fs::read_dir("/proc").unwrap().flatten();
+        let has_some = processes.any(|process| {
+            let pages = fs::read_to_string(process.path().join("ksm_merging_pages"));
+            // Of a kernel thread it is empty.
+            pages.is_ok_and(|pages| !matches!(pages.trim(), "" | "0"))
+        });
+        if !has_some {
             let _ = fs::write("/sys/kernel/mm/ksm/run", "2");
         }
     }
@@ -233,7 +232,7 @@ fn pages_that_ksm_has_joined_are_not_called_the_process_s_own() {
     let Some(_settings) = Settings::new(&settings) else {
         return;
     };
-    let _unjoined = Unjoined::at_the_end();
+    let _forgotten = Forgotten;
     let Some(known) = Known::new(JOINED) else {
         return;
     };
