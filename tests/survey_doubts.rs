@@ -181,6 +181,14 @@ fn is_unknown(known: &Known) {
     assert_ne!(total["advice"], "vmread");
 }
 
+/// Of who has no such page, nothing is in doubt on the same machine.
+fn who_has_none_is_known() {
+    let plain = Known::new("memory = private(); fill(memory); ready(memory)").unwrap();
+    let (row, _) = plain.survey();
+    assert_eq!(get(&row, "exclusive_pages"), 512, "{row:?}");
+    assert_eq!(get(&row, "vmread_split_pages"), 0, "{row:?}");
+}
+
 /// Forgets at the end what KSM had joined, if no process has any of it: it would count as joined until
 /// KSM runs again.
 struct Forgotten;
@@ -237,9 +245,7 @@ fn pages_that_ksm_has_joined_are_not_called_the_process_s_own() {
         return;
     };
     is_unknown(&known);
-    // Of who has none, nothing is in doubt.
-    let plain = Known::new("memory = private(); fill(memory); ready(memory)").unwrap();
-    assert_eq!(get(&plain.survey().0, "vmread_split_pages"), 0);
+    who_has_none_is_known();
     assert_eq!(known.copies() >= 512, vmread_splits());
 }
 
@@ -265,6 +271,7 @@ fn pages_that_another_process_has_in_swap_are_not_called_the_process_s_own() {
     let Some(_zram) = Zram::new() else { return };
     let known = Known::new(HALF_SWAPPED).unwrap();
     is_unknown(&known);
+    who_has_none_is_known();
     assert_eq!(known.copies() >= 512, vmread_splits());
 }
 
