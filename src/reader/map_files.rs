@@ -80,8 +80,8 @@ impl MapFiles {
         let (offset, block) = (vma.offset + (start.0 - vma.start), &mut block[..want]);
         match magic {
             // A page in the swap cache is held, too, says mincore(2), and reading takes it out.
-            TMPFS_MAGIC if vma.may_be_swapped && !swap_in => Err(Shut::Swapped),
-            OVERLAYFS_MAGIC if vma.may_be_swapped => Err(Errno::AGAIN.into()),
+            TMPFS_MAGIC if vma.may_be_swapped() && !swap_in => Err(Shut::Swapped),
+            OVERLAYFS_MAGIC if vma.may_be_swapped() => Err(Errno::AGAIN.into()),
             TMPFS_MAGIC | RAMFS_MAGIC | HUGETLBFS_MAGIC => {
                 Ok((contents(file, block, offset, page_bytes)?, 0))
             }

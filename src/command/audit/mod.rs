@@ -38,8 +38,8 @@ const WENT_ON: &str = "target-went-on";
 /// swapped-out page it never shows.
 const UNKNOWN_SPLITS: Error = Error::Invalid(
     "what was split is unknown (split_pages is empty): faults that may have been copies, while \
-     frames are hidden (see them with CAP_SYS_ADMIN), or swapped-out pages brought in (hybrid \
-     leaves them)",
+     frames are hidden (see them with CAP_SYS_ADMIN), swapped-out pages brought in (hybrid \
+     leaves them), or hugetlb pages taken from another process",
 );
 const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");
 /// Status of the other passes of a reader that the kernel refused.
@@ -113,7 +113,7 @@ struct Run<'r> {
     manners: Manners,
     common: Common<'r>,
     auditor: Auditor,
-    splits: Splits,
+    splits: Splits<'r>,
     progress: Progress,
     done: pass::Done,
     findings: Vec<Finding, LIST_MAX>,
@@ -124,7 +124,7 @@ struct Run<'r> {
 impl<'r> Run<'r> {
     /// Ready for the first pass.
     fn new(
-        options: &Options,
+        options: &'r Options,
         clock: Clock,
         (counter, mappings): (Counter, &Mappings),
         common: Common<'r>,
@@ -147,7 +147,7 @@ impl<'r> Run<'r> {
             },
             common,
             auditor: auditor.map_err(Error::kernel("map memory for the buffer"))?,
-            splits: Splits::untried(clock, page_bytes),
+            splits: Splits::untried(clock, page_bytes, &options.methods),
             progress: Progress::new(options.common.quiet, clock, (mappings.bytes >> 20) * looks),
             done: pass::Done::default(),
             findings: Vec::new(),

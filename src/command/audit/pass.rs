@@ -11,7 +11,6 @@ use crate::measure::census::Counter;
 use crate::measure::footprint;
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
-use crate::reader::hybrid::large;
 use crate::reader::{AnyReader, Care, Method, Target};
 use crate::sys::Errno;
 use crate::sys::errno::is_lack;
@@ -27,6 +26,8 @@ pub(super) struct Passed {
     pub(super) pfn: bool,
     /// Whether it may have copied pages of which no copy can be seen.
     pub(super) copies_hide: bool,
+    /// Whether it may have brought pages in out of swap that no page table shows.
+    pub(super) swap_unseen: bool,
     pub(super) tally: Tally,
     /// How it ended.
     pub(super) ended: Result<(), Ended>,
@@ -54,7 +55,12 @@ impl Passed {
 
     /// Pages that were split, if that is known.
     pub(super) fn split(&self) -> Option<u64> {
-        Some(self.tally.fate.split).filter(|_| !self.copies_hide)
+        Some(self.tally.fate.split).filter(|_| !self.copies_hide && self.tally.fate.taken == 0)
+    }
+
+    /// Pages that came out of swap; of shared memory pagemap does not show them.
+    pub(super) fn swapped_in(&self) -> Option<u64> {
+        Some(self.tally.fate.swapped_in).filter(|_| !self.swap_unseen)
     }
 }
 
@@ -119,7 +125,7 @@ impl Run<'_> {
     /// What `method` will do, by the page table now; `None` if that cannot be told.
     pub(super) fn predict(&mut self, method: Method) -> Option<Expected> {
         let mut forecast = Forecast::default();
-        let large = large::possible();
+        let doubts = live::doubts(self.pid);
         let mut next = Text::new();
         next.add("MiB looked at before: ").add(method.name());
         let (counter, progress) = (&mut self.auditor.counter, &self.progress);
@@ -127,10 +133,10 @@ impl Run<'_> {
         let looked = each_vma(pid, "smaps", &mut |vma| {
             if is_wanted(vma) {
                 let mut seen = |bytes| done.add(bytes, progress, &next);
-                let census = live::count(counter, vma, &mut seen);
+                let census = live::count(counter, vma, doubts, &mut seen);
                 let census = census.map_err(|_| Error::Ended(pid))?;
-                let large = large && live::may_be_large(counter, vma, &census);
-                forecast.add(&Forecast::of(vma, &census, large));
+                let unsure = live::bit_56_may_err(counter, vma, &census, doubts);
+                forecast.add(&Forecast::of(vma, &census, unsure));
             }
             Ok(())
         });
@@ -170,6 +176,12 @@ impl Run<'_> {
             cold,
             pfn,
             copies_hide: self.copies_hide(method, pfn, &tally),
+            swap_unseen: tally.fate.swap_unseen
+                && match method {
+                    Method::Hybrid => self.manners.swap_in,
+                    Method::Kcore => false,
+                    _ => true,
+                },
             tally,
             ended,
             usage: after.usage.zip(before.usage).map(|(a, b)| a.since(&b)),
@@ -242,8 +254,7 @@ impl Run<'_> {
                 return Ok(());
             }
             tally.vmas += 1;
-            let range = (vma.start, vma.end);
-            ended = auditor.read(reader.any(), range, !vma.fills_up, tally, &mut |bytes| {
+            ended = auditor.read(reader.any(), vma, tally, &mut |bytes| {
                 done.add(bytes, progress, &next);
             });
             ended.map_err(|_| Error::Ended(pid))

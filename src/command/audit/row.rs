@@ -167,7 +167,7 @@ fn pages<'c>(passed: &Passed, row: AuditRow<'c>) -> AuditRow<'c> {
         split_pages: passed.split(),
         raced_pages: Some(fate.raced).filter(|_| passed.pfn),
         faulted_in_pages: Some(fate.faulted_in),
-        swapped_in_pages: Some(fate.swapped_in),
+        swapped_in_pages: passed.swapped_in(),
         split_exclusive_pages: Some(fate.split_exclusive).filter(|_| passed.pfn),
         unexplained_faults: passed.unexplained_faults(),
         left_swapped_pages: left(Why::Swapped),

@@ -31,6 +31,7 @@ struct Seen {
     went_on: bool,
     pfn: bool,
     split: Option<u64>,
+    swapped_in: Option<u64>,
     unexplained: Option<u64>,
     care: Option<Care>,
 }
@@ -57,6 +58,7 @@ impl Finding {
                 went_on: passed.went_on,
                 pfn: passed.pfn,
                 split: passed.split(),
+                swapped_in: passed.swapped_in(),
                 unexplained: passed.unexplained_faults(),
                 care: passed.care,
             });
@@ -117,11 +119,18 @@ impl Finding {
             line.add("\n").pad_line();
         }
         line.number(fate.faulted_in).add(" pages faulted in, ");
-        line.number(fate.swapped_in).add(" swapped in");
+        match seen.swapped_in {
+            Some(pages) => line.number(pages),
+            None => line.add("an unknown number, of shared memory,"),
+        };
+        line.add(" swapped in");
         if let Some(expected) = self.predicted {
-            let came = fate.faulted_in + fate.swapped_in;
             line.add("; predicted ").number(expected.brought_in);
-            line.add(agreement(expected.brought_in, came));
+            line.add(match (self.method, seen.swapped_in) {
+                // They come without a place in the page table.
+                (Method::Hybrid | Method::MapFiles, None) => ": NOT known to be so",
+                _ => agreement(expected.brought_in, fate.faulted_in + fate.swapped_in),
+            });
         }
         line.add("\n").pad_line();
         match seen.pfn {
@@ -152,7 +161,8 @@ impl Finding {
             None => line.add("an unknown number of pages"),
         };
         line.add("; predicted ");
-        let unexplained = seen.unexplained.filter(|&faults| faults > 0);
+        let explained = |faults| faults == 0 || fate.taken > 0;
+        let unexplained = seen.unexplained.filter(|&faults| !explained(faults));
         let huge = seen.usage.map_or(0, |usage| usage.anon_huge_kib);
         match (
             self.predicted.and_then(|expected| expected.split),
@@ -172,6 +182,12 @@ impl Finding {
         if fate.split_exclusive > 0 {
             line.pad_line().number(fate.split_exclusive);
             line.add(" of them pagemap had called the process's own\n");
+        }
+        if fate.taken > 0 {
+            line.pad_line().number(fate.taken);
+            line.add(
+                " pages of hugetlb memory TAKEN from another process, which gets SIGBUS there\n",
+            );
         }
         if let Some(faults) = unexplained {
             line.pad_line().number(faults);

@@ -113,12 +113,15 @@ impl<'l> Look<'l> {
         })
     }
 
+    /// The pages alone.
+    pub(super) fn pages(&self, pages: &mut Pages) -> Result<(), Stop> {
+        let read = pages.read(&self.tables, self.ground.seen(), self.page_bytes);
+        read.map_err(failed)
+    }
+
     /// Everything, now.
     pub(super) fn now(&self, pages: &mut Pages) -> Result<State, Stop> {
-        let seen = self.ground.seen();
-        pages
-            .read(&self.tables, seen, self.page_bytes)
-            .map_err(failed)?;
+        self.pages(pages)?;
         let usage = |process| {
             usage(process, self.ground.range()).map_err(|error| match error {
                 FootprintError::Kernel(errno) => failed(errno),

@@ -203,7 +203,8 @@ impl Reader for Hybrid {
 ///
 /// A process's own `ksm_merging_pages` would not do where there are such pages: it does not
 /// count those that came with a fork. smaps_rollup does, where it has the field (Linux 6.7).
-fn nothing_is_joined(pid: i32) -> bool {
+#[must_use]
+pub fn nothing_is_joined(pid: i32) -> bool {
     let mut buffer = [0; 4096];
     let none = |text: &[u8]| number::decimal(text.trim_ascii()) == Some(0);
     match read_whole(c"/sys/kernel/mm/ksm/pages_shared", &mut buffer) {
@@ -223,7 +224,8 @@ fn nothing_is_joined(pid: i32) -> bool {
 
 /// Whether no page on this machine is in swap: one that is in memory, too, can be another
 /// process's although only one maps it, and a pin would split it. Unknown is no.
-fn nothing_is_half_swapped() -> bool {
+#[must_use]
+pub fn nothing_is_half_swapped() -> bool {
     let mut buffer = [0; 8192];
     let text = read_whole(c"/proc/meminfo", &mut buffer);
     text.is_ok_and(no_swap_in_use)
