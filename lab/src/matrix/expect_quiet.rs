@@ -221,7 +221,8 @@ mod tests {
     fn what_changes_nothing_is_judged_by_kind_and_kernel() {
         let answers = [
             ("anon-untouched", "hybrid", "zeros"),
-            ("anon-untouched", "kcore", "skipped: not-in-this-kernel"),
+            ("anon-untouched", "kcore", "skipped: page-not-present"),
+            ("mthp-64k", "kcore", "skipped: no-such-kind-here"),
             ("swapped", "hybrid", "skipped: left-unread"),
             ("memfd-secret", "kcore", "skipped: false-zeros"),
             ("exec-only", "hybrid", "EIO"),
@@ -230,10 +231,12 @@ mod tests {
         ];
         let right = compared("forky-x86_64", (7, 2, 0), &answers);
         assert_eq!(right.differences, Vec::<String>::new());
-        assert_eq!(right.agreed, 5);
+        assert_eq!(right.agreed, 6);
         let answers = [
             ("anon-untouched", "hybrid", "EIO"),
             ("swapped", "hybrid", "read"),
+            ("anon-own", "kcore", "skipped: not-permitted"),
+            ("fuse-silent", "map-files", "skipped: not-in-this-kernel"),
             ("memfd-secret", "kcore", "zeros"),
             ("exec-only", "hybrid", "EIO"),
             ("guard", "hybrid", "EIO"),
@@ -241,11 +244,14 @@ mod tests {
         assert_eq!(
             compared("6.12-x86_64", (6, 14, 0), &answers).differences,
             [
+                "anon-own by kcore: skipped: not-permitted, expected read",
                 "anon-untouched by hybrid: EIO, expected zeros",
                 "exec-only by hybrid: EIO, expected read",
                 "memfd-secret by kcore: zeros, expected skipped: false-zeros",
                 "guard by hybrid: EIO, expected skipped: left-unread",
                 "swapped by hybrid: read, expected skipped: left-unread",
+                "fuse-silent by map-files: skipped: not-in-this-kernel, \
+                 expected skipped: blocked",
             ]
         );
     }

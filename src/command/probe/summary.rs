@@ -97,7 +97,9 @@ fn scores(grid: &Grid, methods: &[Method]) -> List<Score> {
                 got,
             };
             let disturbs = score.disturbance();
-            let better = scores.iter().position(|other| other.disturbance() < disturbs);
+            let better = scores
+                .iter()
+                .position(|other| other.disturbance() < disturbs);
             let _ = scores.insert(better.unwrap_or(scores.len()), score);
         }
     }

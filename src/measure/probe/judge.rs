@@ -152,3 +152,43 @@ pub(super) fn refusal(method: Method, errno: Errno) -> Status<'static> {
         None => Status::Errno(errno::name_or_unknown(errno)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::probe::Changes;
+    use crate::proc::smaps::UsageDelta;
+
+    /// A copy is clean where the original is dirty, and so is what was written back; only that
+    /// stays in its frame.
+    #[test]
+    fn what_became_clean_in_its_place_was_written_back() {
+        let cleaned = UsageDelta {
+            shared_dirty_kib: -64,
+            shared_clean_kib: 64,
+            ..UsageDelta::default()
+        };
+        let probed = |split, target, partner| Probed {
+            changes: Some(Changes {
+                split,
+                ..Changes::default()
+            }),
+            target: Some(target),
+            partner: Some(partner),
+            ..Probed::nothing(4096, Status::Ok)
+        };
+        let unchanged = UsageDelta::default();
+        let written_back = Some(reason::WRITTEN_BACK);
+        assert_eq!(disturbed(&probed(0, cleaned, cleaned)), written_back);
+        assert_eq!(disturbed(&probed(0, unchanged, cleaned)), written_back);
+        assert_eq!(disturbed(&probed(16, cleaned, unchanged)), None);
+        assert_eq!(disturbed(&probed(0, unchanged, unchanged)), None);
+        // Nobody else maps it any more.
+        let alone = UsageDelta {
+            shared_dirty_kib: -64,
+            private_dirty_kib: 64,
+            ..unchanged
+        };
+        assert_eq!(disturbed(&probed(0, alone, unchanged)), None);
+    }
+}
