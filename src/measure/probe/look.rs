@@ -67,7 +67,7 @@ impl Pages {
     fn read(
         &mut self,
         wanted: usize,
-        read: &mut dyn FnMut(usize, &mut [u64]) -> Result<usize, Errno>,
+        mut read: impl FnMut(usize, &mut [u64]) -> Result<usize, Errno>,
     ) -> Result<(), Stop> {
         for reading in 0..READINGS_MAX {
             self.count = wanted;
@@ -130,7 +130,7 @@ impl<'l> Look<'l> {
         let seen = self.ground.seen();
         let offset = file_offset(seen.start.0, self.page_bytes);
         let wanted = (seen.len / self.page_bytes) as usize;
-        pages.read(wanted, &mut |table, entries| {
+        pages.read(wanted, |table, entries| {
             read_words_at(self.tables[table].as_fd(), entries, offset)
         })?;
         let usage = |process| {
@@ -177,7 +177,7 @@ mod tests {
     fn read(readings: &[[u64; 2]]) -> (Result<(), Stop>, [u64; 2], usize) {
         let mut pages = Pages::new(3, 4096).unwrap();
         let mut calls = 0;
-        let ended = pages.read(1, &mut |table, entries| {
+        let ended = pages.read(1, |table, entries| {
             let reading = readings.get(calls / 2).or(readings.last()).unwrap();
             entries[0] = reading[table];
             calls += 1;
