@@ -7,6 +7,7 @@
 //! has regular files alone, fs/inode.c (`no_open`: ENXIO of a secretmem file, which has no
 //! `open` of its own), and of private mappings the pages that are still the file's.
 
+use super::kinds::is_denied;
 use super::{Compared, Expected};
 use crate::matrix::findings::Findings;
 use crate::matrix::version::Version;
@@ -167,7 +168,7 @@ fn one(
     let Some(seen) = found.says(kind, reader) else {
         return;
     };
-    if NOT_ASKED.contains(&seen) {
+    if NOT_ASKED.contains(&seen) && !is_denied(kind, version, seen) {
         return;
     }
     let wanted = match says {
@@ -222,7 +223,8 @@ mod tests {
         let answers = [
             ("anon-untouched", "hybrid", "zeros"),
             ("anon-untouched", "kcore", "skipped: page-not-present"),
-            ("mthp-64k", "kcore", "skipped: no-such-kind-here"),
+            ("mthp-64k", "kcore", "skipped: kernel-did-not-give-it"),
+            ("vsyscall", "kcore", "skipped: no-such-kind-here"),
             ("swapped", "hybrid", "skipped: left-unread"),
             ("memfd-secret", "kcore", "skipped: false-zeros"),
             ("exec-only", "hybrid", "EIO"),
@@ -237,6 +239,7 @@ mod tests {
             ("swapped", "hybrid", "read"),
             ("anon-own", "kcore", "skipped: not-permitted"),
             ("fuse-silent", "map-files", "skipped: not-in-this-kernel"),
+            ("fuse-silent", "kcore", "skipped: no-such-kind-here"),
             ("memfd-secret", "kcore", "zeros"),
             ("exec-only", "hybrid", "EIO"),
             ("guard", "hybrid", "EIO"),
@@ -250,6 +253,8 @@ mod tests {
                 "memfd-secret by kcore: zeros, expected skipped: false-zeros",
                 "guard by hybrid: EIO, expected skipped: left-unread",
                 "swapped by hybrid: read, expected skipped: left-unread",
+                "fuse-silent by kcore: skipped: no-such-kind-here, \
+                 expected skipped: page-not-present",
                 "fuse-silent by map-files: skipped: not-in-this-kernel, \
                  expected skipped: blocked",
             ]
