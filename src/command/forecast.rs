@@ -5,9 +5,8 @@ use super::live::Vma;
 use super::probe::prober;
 use crate::emit::record::Status;
 use crate::error::Error;
-use crate::fixture::kinds::{KINDS, Op};
 use crate::measure::census::Census;
-use crate::measure::probe::{Probed, Prober};
+use crate::measure::probe::Probed;
 use crate::reader::Method;
 use crate::sys::Clock;
 use heapless::Vec;
@@ -94,24 +93,24 @@ impl Forecast {
     }
 }
 
-/// Whether readers split shared pages on this kernel, each tried on a child of our own when it
-/// is first asked about.
-pub(super) struct Splits {
+/// Whether readers split shared pages on this kernel, tried on a child of our own when one is first
+/// asked about.
+pub(super) struct Splits<'s> {
     clock: Clock,
     page_bytes: usize,
-    prober: Option<Prober>,
+    methods: &'s [Method],
     known: Vec<(Method, Option<bool>), { Method::ALL.len() }>,
     /// Whether there was no child to try a reader on.
     pub(super) untried: bool,
 }
 
-impl Splits {
-    /// Nothing tried yet.
-    pub(super) const fn untried(clock: Clock, page_bytes: usize) -> Self {
+impl<'s> Splits<'s> {
+    /// Of these readers, each named once; nothing tried yet.
+    pub(super) const fn untried(clock: Clock, page_bytes: usize, methods: &'s [Method]) -> Self {
         Self {
             clock,
             page_bytes,
-            prober: None,
+            methods,
             known: Vec::new(),
             untried: false,
         }
@@ -127,39 +126,31 @@ impl Splits {
         if shared + doubtful == 0 {
             return Some(0);
         }
-        let known = self.known.iter().find(|(known, _)| *known == method);
-        let splits = match known {
-            Some(&(_, splits)) => splits,
-            None => {
-                let tried = self.tried(method);
-                // There is room for every method.
-                let _ = self.known.push((method, tried));
-                tried
-            }
-        };
-        match splits? {
+        if self.known.is_empty() && !self.untried {
+            self.try_all();
+        }
+        let (_, splits) = self.known.iter().find(|(known, _)| *known == method)?;
+        match (*splits)? {
             true if doubtful > 0 => None,
             true => Some(shared),
             false => Some(0),
         }
     }
 
-    fn tried(&mut self, method: Method) -> Option<bool> {
-        if self.prober.is_none() {
-            self.prober = prober(self.clock, self.page_bytes).ok();
-        }
-        let prober = self.prober.as_mut();
-        let probed = prober.and_then(|prober| {
-            let probed = prober.probe(&KINDS[0], Op::Page, Some(method));
-            probed.ok()
-        });
-        // The others are answers: not in this kernel, not permitted.
-        let is_answer = |probed: &Probed| !matches!(probed.status, Status::Errno(_));
-        let probed = probed.filter(is_answer);
-        self.untried |= probed.is_none();
-        let probed = probed?;
-        let changes = probed.changes.filter(|_| probed.status == Status::Ok)?;
-        Some(changes.split > 0)
+    fn try_all(&mut self) {
+        let known = &mut self.known;
+        let mut answers = 0;
+        let mut tell = |method, probed: &Probed| {
+            // The others are answers: not in this kernel, not permitted.
+            answers += usize::from(!matches!(probed.status, Status::Errno(_)));
+            let changes = probed.changes.filter(|_| probed.status == Status::Ok);
+            let split = changes.filter(|changes| changes.tracked == 1);
+            // There is room for every method.
+            let _ = known.push((method, split.map(|changes| changes.split == 1)));
+        };
+        let prober = prober(self.clock, self.page_bytes);
+        let _ = prober.map(|mut prober| prober.trial(self.methods, &mut tell));
+        self.untried = answers < self.methods.len();
     }
 }
 

@@ -51,7 +51,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     let mut survey = Survey {
         pid,
         counter,
-        splits: Splits::untried(clock, auxv.page_bytes()),
+        splits: Splits::untried(clock, auxv.page_bytes(), &READERS),
         label: options.common.label,
         kernel: kernel.release(),
         page_bytes: auxv.page_bytes() as u64,
@@ -129,7 +129,7 @@ const READERS: [Method; 3] = [Method::Proc, Method::Vmread, Method::Hybrid];
 struct Survey<'s> {
     pid: i32,
     counter: Counter,
-    splits: Splits,
+    splits: Splits<'static>,
     label: &'s str,
     kernel: &'s str,
     page_bytes: u64,

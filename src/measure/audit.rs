@@ -320,12 +320,8 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc::pagemap::bits::{EXCLUSIVE, FILE, PRESENT, SWAPPED};
     use crate::reader::{BlockReader, Method};
-
-    const PRESENT: u64 = 1 << 63;
-    const SWAPPED: u64 = 1 << 62;
-    const FILE: u64 = 1 << 61;
-    const OWN: u64 = 1 << 56;
 
     fn fate(pages: &[(u64, u64)]) -> Fate {
         let mut fate = Fate::default();
@@ -342,17 +338,20 @@ mod tests {
             split: 1,
             ..Fate::default()
         };
-        assert_eq!(fate(&[(PRESENT | 7, PRESENT | OWN | 8)]), split);
+        assert_eq!(fate(&[(PRESENT | 7, PRESENT | EXCLUSIVE | 8)]), split);
         // Bit 56 stays 0 on a large folio, or a fork shares the copy.
         assert_eq!(fate(&[(PRESENT | 7, PRESENT | 8)]), split);
         let exclusive = Fate {
             split_exclusive: 1,
             ..split
         };
-        assert_eq!(fate(&[(PRESENT | OWN | 7, PRESENT | OWN | 8)]), exclusive);
-        assert_eq!(fate(&[(PRESENT | OWN | 7, PRESENT | 8)]), exclusive);
+        assert_eq!(
+            fate(&[(PRESENT | EXCLUSIVE | 7, PRESENT | EXCLUSIVE | 8)]),
+            exclusive
+        );
+        assert_eq!(fate(&[(PRESENT | EXCLUSIVE | 7, PRESENT | 8)]), exclusive);
         // Without frames only bit 56 tells.
-        assert_eq!(fate(&[(PRESENT, PRESENT | OWN)]), split);
+        assert_eq!(fate(&[(PRESENT, PRESENT | EXCLUSIVE)]), split);
         let shared = Fate {
             tracked: 1,
             still_shared: 1,
@@ -366,7 +365,7 @@ mod tests {
             ..Fate::default()
         };
         // The others let it go; gone; swapped out.
-        for after in [PRESENT | OWN | 7, 0, SWAPPED | 1] {
+        for after in [PRESENT | EXCLUSIVE | 7, 0, SWAPPED | 1] {
             assert_eq!(fate(&[(PRESENT | 7, after)]), raced, "{after:x}");
         }
     }
@@ -376,14 +375,14 @@ mod tests {
         let pages = [
             (0, PRESENT | FILE | 9),
             (0, PRESENT | 3),
-            (SWAPPED | 5, PRESENT | OWN | 9),
+            (SWAPPED | 5, PRESENT | EXCLUSIVE | 9),
             (0, 0),
             (PRESENT | 3, PRESENT | 3),
-            (PRESENT | OWN | 9, PRESENT | OWN | 9),
+            (PRESENT | EXCLUSIVE | 9, PRESENT | EXCLUSIVE | 9),
             (PRESENT | FILE | 9, PRESENT | FILE | 9),
-            (PRESENT | 3, PRESENT | OWN | 10),
-            (PRESENT | FILE | 9, PRESENT | OWN | 10),
-            (PRESENT | OWN | 9, 0),
+            (PRESENT | 3, PRESENT | EXCLUSIVE | 10),
+            (PRESENT | FILE | 9, PRESENT | EXCLUSIVE | 10),
+            (PRESENT | EXCLUSIVE | 9, 0),
         ];
         let want = Fate {
             faulted_in: 2,

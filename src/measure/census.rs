@@ -323,12 +323,7 @@ fn zero_frame(page_bytes: usize) -> Result<Option<Frame>, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const PRESENT: u64 = 1 << 63;
-    const SWAPPED: u64 = 1 << 62;
-    const FILE: u64 = 1 << 61;
-    const GUARD: u64 = 1 << 58;
-    const EXCLUSIVE: u64 = 1 << 56;
+    use crate::proc::pagemap::bits::{EXCLUSIVE, FILE, GUARD, PRESENT, SWAPPED};
 
     #[test]
     fn each_page_is_one_thing() {

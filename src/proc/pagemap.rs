@@ -112,6 +112,17 @@ pub const fn file_offset(address: u64, page_bytes: u64) -> u64 {
     }
 }
 
+/// What the tests of others make entries of.
+#[cfg(test)]
+pub(crate) mod bits {
+    pub const PRESENT: u64 = 1 << 63;
+    pub const SWAPPED: u64 = 1 << 62;
+    pub const FILE: u64 = 1 << 61;
+    pub const GUARD: u64 = 1 << 58;
+    pub const EXCLUSIVE: u64 = 1 << 56;
+    pub const SOFT_DIRTY: u64 = 1 << 55;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -88,7 +88,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
             block_bytes: options.block,
         },
         auditor: auditor.map_err(Error::kernel("map memory for the buffer"))?,
-        splits: Splits::untried(clock, page_bytes),
+        splits: Splits::untried(clock, page_bytes, &options.methods),
         // All of it is looked at once more for each reader.
         progress: Progress::new(
             options.common.quiet,
@@ -132,7 +132,7 @@ struct Run<'r> {
     manners: Manners,
     common: Common<'r>,
     auditor: Auditor,
-    splits: Splits,
+    splits: Splits<'r>,
     progress: Progress,
     done: pass::Done,
     findings: Vec<Finding, LIST_MAX>,

@@ -125,14 +125,19 @@ impl<'l> Look<'l> {
         })
     }
 
-    /// Everything, now.
-    pub(super) fn now(&self, pages: &mut Pages) -> Result<State, Stop> {
+    /// The pages alone.
+    pub(super) fn pages(&self, pages: &mut Pages) -> Result<(), Stop> {
         let seen = self.ground.seen();
         let offset = file_offset(seen.start.0, self.page_bytes);
         let wanted = (seen.len / self.page_bytes) as usize;
         pages.read(wanted, |table, entries| {
             read_words_at(self.tables[table].as_fd(), entries, offset)
-        })?;
+        })
+    }
+
+    /// Everything, now.
+    pub(super) fn now(&self, pages: &mut Pages) -> Result<State, Stop> {
+        self.pages(pages)?;
         let usage = |process| {
             usage(process, self.ground.range()).map_err(|error| match error {
                 FootprintError::Kernel(errno) => failed(errno),

@@ -198,14 +198,8 @@ fn join(before: Run, run: Run, pin_pages_min: usize) -> Option<Run> {
 mod tests {
     use super::*;
     use crate::proc::maps::Perms;
+    use crate::proc::pagemap::bits::{EXCLUSIVE, FILE, GUARD, PRESENT, SOFT_DIRTY, SWAPPED};
     use std::vec::Vec;
-
-    const PRESENT: u64 = 1 << 63;
-    const SWAPPED: u64 = 1 << 62;
-    const FILE: u64 = 1 << 61;
-    const GUARD: u64 = 1 << 58;
-    const EXCLUSIVE: u64 = 1 << 56;
-    const SOFT_DIRTY: u64 = 1 << 55;
 
     const SAFE: Rules = Rules {
         exclusive_is_safe: true,
