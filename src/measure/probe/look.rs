@@ -135,20 +135,38 @@ impl<'l> Look<'l> {
         })
     }
 
-    /// Everything, now.
+    /// Everything, now: smaps, too, until two readings in a row agree. A page that is being moved
+    /// is mapped less often meanwhile, and looks clean.
     pub(super) fn now(&self, pages: &mut Pages) -> Result<State, Stop> {
         self.pages(pages)?;
-        let usage = |process| {
+        let mut last = self.usages()?;
+        for _ in 1..READINGS_MAX {
+            let usages = self.usages()?;
+            if usages == last {
+                let [target, partner] = usages;
+                return Ok(State {
+                    target,
+                    partner,
+                    stat: self.fixture.stat().map_err(failed)?,
+                });
+            }
+            last = usages;
+        }
+        Err(skip(reason::PAGES_MOVED))
+    }
+
+    /// Of the target and of its parent.
+    fn usages(&self) -> Result<[Usage; 2], Stop> {
+        let of = |process| {
             usage(process, self.ground.range()).map_err(|error| match error {
                 FootprintError::Kernel(errno) => failed(errno),
                 FootprintError::Text(_) => skip("smaps-not-understood"),
             })
         };
-        Ok(State {
-            target: usage(Process::Id(self.fixture.child().pid()))?,
-            partner: usage(Process::Myself)?,
-            stat: self.fixture.stat().map_err(failed)?,
-        })
+        Ok([
+            of(Process::Id(self.fixture.child().pid()))?,
+            of(Process::Myself)?,
+        ])
     }
 }
 
