@@ -258,29 +258,8 @@ impl Auditor {
         let was = *tally;
         let ended = calls.all(reader, start, end, tally);
         let after = pagemap.look(start, end, &mut self.after)?;
-        let known = Known {
-            zero: self.counter.zero_frame,
-            no_swap: !vma.may_be_swapped(),
-        };
-        let pages = before.iter().zip(after);
-        let pages = pages.map(|(&before, &after)| (Entry(before), Entry(after)));
-        for (before, after) in pages.clone() {
-            tally.fate.page(before, after, known);
-        }
-        // A frame that stays while the reader is charged for it is no race.
-        let is_charged = was.faults.is_none() || was.faults != tally.faults;
-        if vma.is_hugetlb && is_charged {
-            let stayed = pages.filter(|&(before, after)| is_let_go(before, after));
-            tally.fate.take(stayed.count() as u64, known.zero.is_none());
-        }
-        let own = before.iter().filter(|&&entry| is_own(Entry(entry)));
-        // Fewer than a huge page has came in one by one; those of a file do not.
-        let one_by_one = if vma.has_file { 0 } else { self.page_bytes / 8 };
-        let own = own.count() as u64;
-        // One fault copies all pages of a huge one.
-        let at_once = vma.is_hugetlb && is_charged;
-        tally.explain(&was, if at_once { 0 } else { own }, one_by_one);
-        tally.unseen += if at_once { own } else { 0 };
+        let zero = self.counter.zero_frame;
+        tally.compare(&was, (before, after), vma, zero, self.page_bytes);
         ended
     }
 }
@@ -387,6 +366,40 @@ impl Calls<'_> {
 }
 
 impl Tally {
+    /// Takes a window over: its entries before and after; `was` is from before it.
+    fn compare(
+        &mut self,
+        was: &Self,
+        (before, after): (&[u64], &[u64]),
+        vma: &Vma,
+        zero: Option<Frame>,
+        page_bytes: u64,
+    ) {
+        let known = Known {
+            zero,
+            no_swap: !vma.may_be_swapped(),
+        };
+        let pages = before.iter().zip(after);
+        let pages = pages.map(|(&before, &after)| (Entry(before), Entry(after)));
+        for (before, after) in pages.clone() {
+            self.fate.page(before, after, known);
+        }
+        // A frame that stays while the reader is charged for it is no race.
+        let is_charged = was.faults.is_none() || was.faults != self.faults;
+        if vma.is_hugetlb && is_charged {
+            let stayed = pages.filter(|&(before, after)| is_let_go(before, after));
+            self.fate.take(stayed.count() as u64, known.zero.is_none());
+        }
+        let own = before.iter().filter(|&&entry| is_own(Entry(entry)));
+        // Fewer than a huge page has came in one by one; those of a file do not.
+        let one_by_one = if vma.has_file { 0 } else { page_bytes / 8 };
+        let own = own.count() as u64;
+        // One fault copies all pages of a huge one.
+        let at_once = vma.is_hugetlb && is_charged;
+        self.explain(was, if at_once { 0 } else { own }, one_by_one);
+        self.unseen += if at_once { own } else { 0 };
+    }
+
     /// Sets the faults of a window against what was seen of its pages; `was` is from before it.
     /// Of its pages, `own` could be copied and look the same, but for the frame. Less than
     /// `one_by_one` pages came in with a fault each; of more a fault may have brought several
