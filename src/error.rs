@@ -55,6 +55,8 @@ pub enum Error {
     Changed(Word, &'static str),
     /// A file of a live process cannot be opened, and the likely cause.
     Process(i32, &'static str, Errno, Option<Denial>),
+    /// A reader may not or cannot read a live process: its name, the process, and the likely cause.
+    Reader(&'static str, i32, Errno, Option<Denial>),
     /// A live process ended, or became another program, while it was read.
     Ended(i32),
     /// An option whose value does not fit the others: its name, the value, the problem,
@@ -109,6 +111,16 @@ pub enum Denial {
     YamaForAll,
     /// CAP_SYS_PTRACE is there.
     DespitePrivilege,
+    /// Somebody traces it already.
+    Traced,
+    /// The links of map_files may not be followed.
+    MappedFiles,
+    /// A file that it maps may not be read.
+    OneFile,
+    /// /proc/kcore, or frame numbers.
+    KernelMemory,
+    /// No more files may be opened here; no matter of the process.
+    Descriptors,
     /// None of these.
     Unknown,
 }
@@ -150,6 +162,22 @@ impl Denial {
             Self::DespitePrivilege => {
                 "CAP_SYS_PTRACE is there, so a security module, a seccomp filter or another \
                  user namespace refuses"
+            }
+            Self::Traced => {
+                "a debugger or strace traces it already (TracerPid in its status), and there can \
+                 be one only"
+            }
+            Self::MappedFiles => {
+                "map_files takes CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE of the machine, not of \
+                 a user namespace: use root"
+            }
+            Self::OneFile => "a file that it maps may not be read: use the file's owner, or root",
+            Self::KernelMemory => {
+                "kcore takes root with CAP_SYS_RAWIO and CAP_SYS_ADMIN, and a kernel that is not \
+                 locked down"
+            }
+            Self::Descriptors => {
+                "no more files can be opened: raise ulimit -n (of the machine: fs.file-max)"
             }
             Self::Unknown => {
                 "a security module (SELinux, AppArmor, Landlock), a seccomp filter or another \
@@ -349,10 +377,13 @@ impl Error {
             }
             Self::Process(pid, file, errno, denial) => {
                 line.add("cannot read /proc/").signed(pid.into()).add("/");
-                line.add(file).add(": ").add(errno::name_or_unknown(errno));
-                if let Some(denial) = denial {
-                    line.add(": ").add(denial.words());
-                }
+                line.add(file);
+                add_denial(line, errno, denial);
+            }
+            Self::Reader(method, pid, errno, denial) => {
+                line.add("cannot read process ").signed(pid.into());
+                line.add(" with ").add(method);
+                add_denial(line, errno, denial);
             }
             Self::Ended(pid) => {
                 line.add("process ").signed(pid.into());
@@ -403,6 +434,13 @@ const fn limit(errno: Errno) -> &'static str {
         Errno::BADF | Errno::MFILE => ": raise ulimit -n to 101 or more",
         Errno::FBIG => ": it is over 1 GiB, or over ulimit -f: raise that",
         _ => "",
+    }
+}
+
+fn add_denial(line: &mut Text, errno: Errno, denial: Option<Denial>) {
+    line.add(": ").add(errno::name_or_unknown(errno));
+    if let Some(denial) = denial {
+        line.add(": ").add(denial.words());
     }
 }
 

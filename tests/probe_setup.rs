@@ -27,12 +27,18 @@ fn settings() -> Vec<Option<String>> {
         format!("{MM}/ksm/sleep_millisecs"),
         "/proc/sys/vm/nr_hugepages".to_owned(),
         "/proc/swaps".to_owned(),
-        "/sys/block/zram0/disksize".to_owned(),
     ];
-    files
-        .iter()
-        .map(|file| fs::read_to_string(file).ok())
-        .collect()
+    let texts = files.iter().map(|file| fs::read_to_string(file).ok());
+    texts.chain([Some(zrams().join(" "))]).collect()
+}
+
+/// Devices of compressed memory, used or not.
+fn zrams() -> Vec<String> {
+    let devices = fs::read_dir("/sys/block").into_iter().flatten();
+    let names = devices.map(|device| device.unwrap().file_name().into_string().unwrap());
+    let mut zrams: Vec<String> = names.filter(|name| name.starts_with("zram")).collect();
+    zrams.sort();
+    zrams
 }
 
 /// Killed with the test.
@@ -232,6 +238,33 @@ fn setting_up_without_the_rights_is_no_clean_end() {
             "{said}"
         );
     }
+}
+
+/// Who may make a device of compressed memory and not swap to it leaves none behind.
+#[test]
+fn a_device_that_may_not_be_swapped_to_is_taken_away() {
+    let has_swap = fs::read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() > 1);
+    if !is_root() || has_swap || !fs::exists("/sys/class/zram-control/hot_add").unwrap() {
+        eprintln!("skipped: it takes root, zram and no swap");
+        return;
+    }
+    let _alone = MACHINE.lock();
+    let before = settings();
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin", BINARY]);
+    command.args(["probe", "--setup", "-q", "--kind=swapped", "--method=proc"]);
+    let Ok(output) = command.output() else {
+        eprintln!("skipped: there is no setpriv");
+        return;
+    };
+    assert_eq!(settings(), before);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let rows: Vec<&str> = text.lines().filter(|it| it.starts_with("probe,")).collect();
+    assert_eq!((rows.len(), output.status.code()), (4, Some(3)), "{said}");
+    let denied = rows.iter().all(|row| row.ends_with("needs-privilege"));
+    assert!(denied, "{text}{said}");
+    assert!(said.contains("swap to a new device: EPERM\n"), "{said}");
 }
 
 /// KSM does not merge for this tool alone, and what it has merged of others stays so.

@@ -5,8 +5,8 @@ mod common;
 #[path = "common/startup.rs"]
 mod helpers;
 
-use common::{BINARY, command_as_nobody, is_root, number, stdout};
-use helpers::{Scratch, rows, startup};
+use common::{BINARY, Row, command_as_nobody, is_root, number, stdout};
+use helpers::{Scratch, ab, rows, startup};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
@@ -34,27 +34,39 @@ fn direct() -> &'static str {
     }
 }
 
+/// Times by metric, arm and round.
+type Times = BTreeMap<(&'static str, String, i64), i64>;
+
+const METRICS: [&str; 2] = ["exec", "total"];
+
+fn times(execs: &[Row]) -> Times {
+    let mut times = Times::new();
+    for row in execs {
+        for metric in METRICS {
+            let key = (metric, row["arm"].clone(), number(row, "round").unwrap());
+            let ns = number(row, &format!("{metric}_ns")).unwrap();
+            assert_eq!(times.insert(key, ns), None, "{row:?}");
+        }
+    }
+    times
+}
+
 #[test]
-fn every_round_starts_each_arm_once_and_the_result_is_that_of_its_rows() {
-    let text = stdout(&startup(&[
-        "ab",
-        "-q",
-        "--rounds",
-        "16",
-        "--label",
-        "x,y",
-        "--a",
-        "/bin/true",
-        "--",
-        "--b",
-        "/bin/sh",
-        "-c",
-        "exit 0",
-    ]));
-    let (execs, results) = rows(&text);
-    assert_eq!(execs.len(), 64);
+fn every_round_starts_each_arm_once() {
+    let options = "-q --rounds 16 --label x,y";
+    let text = stdout(&ab(options, &["/bin/true"], &["/bin/sh", "-c", "exit 0"]));
+    let (execs, _) = rows(&text);
+    let rounds = (1..=16).flat_map(|round| ["a", "null", "b", "null-b"].map(|arm| (round, arm)));
+    let mut started: Vec<(i64, &str)> = execs
+        .iter()
+        .map(|row| (number(row, "round").unwrap(), &*row["arm"]))
+        .collect();
+    started.sort_unstable();
+    // The programs run equally often, or the one that runs more often would be the faster.
+    let mut wanted: Vec<_> = rounds.collect();
+    wanted.sort_unstable();
+    assert_eq!(started, wanted);
     let mut places = BTreeMap::new();
-    let mut ns = BTreeMap::new();
     for row in &execs {
         let get = |column: &str| number(row, column).unwrap();
         assert_eq!(row["record"], "startup");
@@ -63,55 +75,50 @@ fn every_round_starts_each_arm_once_and_the_result_is_that_of_its_rows() {
         assert_eq!((&*row["exit_status"], &*row["n_objects"]), ("0", ""));
         assert!(0 < get("exec_ns") && get("exec_ns") <= get("total_ns"));
         assert!(get("minflt") > 0, "a program touches its pages");
-        *places
-            .entry((row["arm"].clone(), get("position")))
-            .or_insert(0) += 1;
-        for metric in ["exec", "total"] {
-            let time = number(row, &format!("{metric}_ns")).unwrap();
-            ns.insert((metric, row["arm"].clone(), get("round")), time);
-        }
+        let place = (row["arm"].clone(), get("position"));
+        *places.entry(place).or_insert(0) += 1;
     }
     assert_eq!(places.len(), 16);
     assert!(places.values().all(|&count| count == 4), "{places:?}");
-    // The programs run equally often, or the one that runs more often would be the faster.
-    let programs = ["a", "null", "b", "null-b"].map(|arm| {
-        let rows = execs.iter().filter(|row| row["arm"] == arm);
-        rows.count()
-    });
-    assert_eq!(programs, [16; 4]);
+}
+
+/// That a row of the result is that of these times, of 16 rounds.
+fn is_of(row: &Row, times: &Times) {
+    let of = |arm: &str| -> Vec<i64> {
+        let key = |round| (&*row["metric"], arm.to_owned(), round);
+        (1..=16).map(|round| times[&key(round)]).collect()
+    };
+    let less = |arm| -> Vec<i64> {
+        let pairs = of("a").into_iter().zip(of(arm));
+        pairs.map(|(a, b)| a - b).collect()
+    };
+    let get = |columns: [&str; 3]| columns.map(|column| number(row, column).unwrap());
+    // Of 16 pairs: P(Bin(16, 1/2) < 4) = 697/65536, so the fourth from either
+    // end, with 97.8729 %, of which no more is said than there is.
+    let difference = middle(less("b"), 4);
+    assert_eq!(get(["difference_ns", "low_ns", "high_ns"]), difference);
+    let null = middle(less("null"), 4);
+    let columns = ["null_difference_ns", "null_low_ns", "null_high_ns"];
+    assert_eq!(get(columns), null);
+    assert_eq!(number(row, "a_median_ns"), Some(middle(of("a"), 1)[0]));
+    assert_eq!(number(row, "b_median_ns"), Some(middle(of("b"), 1)[0]));
+    let known = (&*row["pairs"], &*row["confidence_percent"]);
+    assert_eq!(known, ("16", "97.872"));
+    let [middle, low, high] = difference;
+    let resolved = (low > 0 || high < 0) && middle.abs() > 3 * null[0].abs();
+    assert_eq!(row["verdict"] == "resolved", resolved, "{row:?}");
+}
+
+#[test]
+fn the_result_is_that_of_its_rows() {
+    let command = ["/bin/sh", "-c", "exit 0"];
+    let text = stdout(&ab("-q --rounds 16", &["/bin/true"], &command));
+    let (execs, results) = rows(&text);
     let metrics: Vec<&str> = results.iter().map(|row| &*row["metric"]).collect();
-    assert_eq!(metrics, ["exec", "total"]);
+    assert_eq!(metrics, METRICS);
+    let times = times(&execs);
     for row in &results {
-        let of = |arm: &str| -> Vec<i64> {
-            let key = |round| (&*row["metric"], arm.to_owned(), round);
-            (1..=16).map(|round| ns[&key(round)]).collect()
-        };
-        let less = |arm| {
-            of("a")
-                .into_iter()
-                .zip(of(arm))
-                .map(|(a, b)| a - b)
-                .collect()
-        };
-        let get = |columns: [&str; 3]| columns.map(|column| number(row, column).unwrap());
-        // Of 16 pairs: P(Bin(16, 1/2) < 4) = 697/65536, so the fourth from either
-        // end, with 97.8729 %, of which no more is said than there is.
-        let difference = middle(less("b"), 4);
-        assert_eq!(get(["difference_ns", "low_ns", "high_ns"]), difference);
-        let null = middle(less("null"), 4);
-        assert_eq!(
-            get(["null_difference_ns", "null_low_ns", "null_high_ns"]),
-            null
-        );
-        assert_eq!(number(row, "a_median_ns"), Some(middle(of("a"), 1)[0]));
-        assert_eq!(number(row, "b_median_ns"), Some(middle(of("b"), 1)[0]));
-        assert_eq!(
-            (&*row["pairs"], &*row["confidence_percent"]),
-            ("16", "97.872")
-        );
-        let [middle, low, high] = difference;
-        let resolved = (low > 0 || high < 0) && middle.abs() > 3 * null[0].abs();
-        assert_eq!(row["verdict"] == "resolved", resolved, "{row:?}");
+        is_of(row, &times);
     }
 }
 
@@ -137,24 +144,13 @@ fn without_a_dash_word_the_other_arm_ends_the_words() {
 
 #[test]
 fn the_seed_decides_the_order() {
-    let order = |seed| -> Vec<String> {
-        let words = [
-            "ab",
-            "-q",
-            "--rounds=9",
-            "--seed",
-            seed,
-            "--a",
-            "/bin/true",
-            "--",
-            "--b",
-            "/bin/true",
-        ];
-        let (execs, _) = rows(&stdout(&startup(&words)));
+    let order = |seed: u64| -> Vec<String> {
+        let options = format!("-q --rounds=9 --seed {seed}");
+        let (execs, _) = rows(&stdout(&ab(&options, &["/bin/true"], &["/bin/true"])));
         execs.into_iter().map(|row| row["arm"].clone()).collect()
     };
-    assert_eq!(order("4"), order("4"));
-    assert_ne!(order("4"), order("5"));
+    assert_eq!(order(4), order(4));
+    assert_ne!(order(4), order(5));
 }
 
 /// No environment, /dev/null three times, no signal blocked, those that the tool itself
@@ -240,23 +236,17 @@ fn a_program_is_reached_in_three_ways() {
         ("memfd", "memfd"),
         ("native", "native"),
     ] {
-        let output = startup(&[
-            "ab",
-            "-q",
-            "--rounds=6",
-            "--a-via",
-            how,
-            "--a",
-            "/bin/sh",
-            "-c",
-            "echo \"$1\" > \"$0\"",
-            seen.path(),
-            "one word",
-            "--",
-            "--b",
-            BINARY,
-            "--version",
-        ]);
+        let output = ab(
+            &format!("-q --rounds=6 --a-via {how}"),
+            &[
+                "/bin/sh",
+                "-c",
+                "echo \"$1\" > \"$0\"",
+                seen.path(),
+                "one word",
+            ],
+            &[BINARY, "--version"],
+        );
         let (execs, results) = rows(&stdout(&output));
         for row in &execs {
             let want = if row["arm"].ends_with('b') {
@@ -299,28 +289,37 @@ fn a_slope_takes_whole_blocks() {
     assert!(results.iter().all(|row| row["samples"] == "204"));
 }
 
+/// The median of an arm's times.
+fn median(execs: &[Row], arm: &str, metric: &str) -> f64 {
+    let rows = execs.iter().filter(|row| row["arm"] == arm);
+    let ns = rows.map(|row| number(row, &format!("{metric}_ns")).unwrap());
+    middle(ns.collect(), 1)[0] as f64
+}
+
+/// Slope and intercept by least squares.
+fn line(points: [(f64, f64); 4]) -> (f64, f64) {
+    let mean = |value: &dyn Fn((f64, f64)) -> f64| {
+        points.iter().map(|&point| value(point)).sum::<f64>() / 4.0
+    };
+    let (x, y) = (mean(&|point| point.0), mean(&|point| point.1));
+    let slope = mean(&|(px, py)| (px - x) * (py - y)) / mean(&|(px, _)| (px - x) * (px - x));
+    (slope, y - slope * x)
+}
+
 /// The medians of a slope, and the least squares through them, from the rows.
 #[test]
 fn the_line_is_that_of_the_medians() {
-    let output = startup(&[
-        "slope",
-        "-q",
-        "--rounds",
-        "5",
-        // The control says what it takes, with status 2.
-        "--allow-failure",
-        "1=/bin/true",
-        "4=/bin/true",
-        &format!("static={BINARY}"),
-        "9=/bin/true",
-        "2=/bin/true",
-    ]);
+    // The control says what it takes, with status 2.
+    let options = ["slope", "-q", "--rounds", "5", "--allow-failure"];
+    let control = format!("static={BINARY}");
+    let (one, two) = (
+        ["1=/bin/true", "4=/bin/true"],
+        ["9=/bin/true", "2=/bin/true"],
+    );
+    let output = startup(&[&options[..], &one, &[&control], &two].concat());
     let (execs, results) = rows(&stdout(&output));
     assert_eq!((execs.len(), results.len()), (25, 10));
-    let arms: BTreeSet<(&str, &str)> = execs
-        .iter()
-        .map(|row| (&*row["arm"], &*row["n_objects"]))
-        .collect();
+    let arms = execs.iter().map(|row| (&*row["arm"], &*row["n_objects"]));
     let want = [
         ("n=1", "1"),
         ("n=2", "2"),
@@ -328,41 +327,28 @@ fn the_line_is_that_of_the_medians() {
         ("n=9", "9"),
         ("static", ""),
     ];
-    assert_eq!(arms, BTreeSet::from(want));
-    for metric in ["exec", "total"] {
-        let median = |arm: &str| {
-            let rows = execs.iter().filter(|row| row["arm"] == arm);
-            middle(
-                rows.map(|row| number(row, &format!("{metric}_ns")).unwrap())
-                    .collect(),
-                1,
-            )[0] as f64
+    assert_eq!(arms.collect::<BTreeSet<_>>(), BTreeSet::from(want));
+    for row in &results {
+        let median = |arm: &str| median(&execs, arm, &row["metric"]);
+        let (slope, intercept) = line([1.0, 2.0, 4.0, 9.0].map(|n| (n, median(&format!("n={n}")))));
+        let get = |column: &str| row[column].parse::<f64>().unwrap();
+        let (at, height) = match &*row["arm"] {
+            "static" => (0.0, median("static")),
+            arm => (get("n_objects"), median(arm)),
         };
-        let points = [1.0, 2.0, 4.0, 9.0].map(|n| (n, median(&format!("n={n}"))));
-        let mean = |value: &dyn Fn((f64, f64)) -> f64| {
-            points.iter().map(|&point| value(point)).sum::<f64>() / 4.0
-        };
-        let (x, y) = (mean(&|point| point.0), mean(&|point| point.1));
-        let slope = mean(&|(px, py)| (px - x) * (py - y)) / mean(&|(px, _)| (px - x) * (px - x));
-        for row in results.iter().filter(|row| row["metric"] == metric) {
-            let get = |column: &str| row[column].parse::<f64>().unwrap();
-            let (at, height) = match &*row["arm"] {
-                "static" => (0.0, median("static")),
-                _ => (get("n_objects"), median(&row["arm"])),
-            };
-            let near = |column: &str, want: f64| {
-                assert!(
-                    (get(column) - want).abs() < 0.01,
-                    "{column}: {row:?} {want}"
-                );
-            };
-            near("median_ns", height);
-            near("slope_ns", slope);
-            near("intercept_ns", y - slope * x);
-            near("residual_ns", height - (y - slope * x) - slope * at);
-            assert_eq!(row["samples"], "5");
+        for (column, want) in [
+            ("median_ns", height),
+            ("slope_ns", slope),
+            ("intercept_ns", intercept),
+            ("residual_ns", height - intercept - slope * at),
+        ] {
+            let differs = (get(column) - want).abs();
+            assert!(differs < 0.01, "{column}: {row:?} {want}");
         }
+        assert_eq!(row["samples"], "5");
     }
+    let metrics: BTreeSet<&str> = results.iter().map(|row| &*row["metric"]).collect();
+    assert_eq!(metrics, BTreeSet::from(METRICS));
 }
 
 /// Drops the caches of this machine four times a round, so there is one.
@@ -377,10 +363,7 @@ fn cold_is_shown_and_said_in_every_row_and_takes_root() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("EACCES: it takes root"), "{stderr}");
     assert!(output.stdout.is_empty());
-    let cold = |a: &str, b: &str| {
-        let words = ["ab", "-q", "--cold", "--rounds=1", "--warmup=1"];
-        startup(&[&words[..], &["--a", a, "--", "--b", b]].concat())
-    };
+    let cold = |a: &str, b: &str| ab("-q --cold --rounds=1 --warmup=1", &[a], &[b]);
     let copies = ["a", "b"].map(|name| {
         let name = format!("cold-{}-{name}", std::process::id());
         Scratch(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name))

@@ -6,7 +6,7 @@ mod common;
 mod helpers;
 
 use common::{BINARY, Row, command, is_root, stdout};
-use helpers::{Scratch, rows, startup};
+use helpers::{Scratch, ab, rows};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -53,8 +53,11 @@ fn a_program_that_is_overwritten_and_dated_back_has_no_result() {
     dated("cp /bin/true \"$0\" && touch -d @1000000000 \"$0\"");
     let overwrite =
         "printf x | /bin/dd of=$0 bs=1 seek=9 conv=notrunc; /bin/touch -d @1000000000 $0";
-    let words = ["ab", "-q", "--rounds=1", "--a", "/bin/sh", "-c", overwrite];
-    let output = startup(&[&words[..], &[program.path(), "--", "--b", program.path()]].concat());
+    let output = ab(
+        "-q --rounds=1",
+        &["/bin/sh", "-c", overwrite, program.path()],
+        &[program.path()],
+    );
     has_no_result(&output, "was replaced or written to during the run");
 }
 
@@ -188,24 +191,10 @@ fn a_start_that_is_not_cold_is_no_figure() {
     let path = held.0.path();
     // The third start of this is the first within a round.
     let hold = "echo >> $0; test $(/usr/bin/wc -l < $0) -ne 3 && exit 0; /usr/bin/setsid $1 600 & /bin/sleep 1";
-    let words = "ab -q --cold --rounds=2 --warmup=1 --a";
-    let words: Vec<&str> = words.split(' ').collect();
-    let output = startup(
-        &[
-            &words[..],
-            &[
-                shell.path(),
-                "-c",
-                hold,
-                count.path(),
-                path,
-                "--",
-                "--b",
-                path,
-                "0",
-            ],
-        ]
-        .concat(),
+    let output = ab(
+        "-q --cold --rounds=2 --warmup=1",
+        &[shell.path(), "-c", hold, count.path(), path],
+        &[path, "0"],
     );
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let (execs, _) = rows(&String::from_utf8(output.stdout).unwrap());
@@ -292,16 +281,11 @@ fn a_limit_that_keeps_a_program_from_starting_is_named() {
 #[test]
 fn rounds_that_make_no_whole_blocks_are_said() {
     for (rounds, is_whole) in [("10", false), ("8", true)] {
-        let output = startup(&[
-            "ab",
-            "--rounds",
-            rounds,
-            "--a",
-            "/bin/true",
-            "--",
-            "--b",
-            "/bin/true",
-        ]);
+        let output = ab(
+            &format!("--rounds {rounds}"),
+            &["/bin/true"],
+            &["/bin/true"],
+        );
         let stderr = String::from_utf8_lossy(&output.stderr);
         let said = stderr.contains("(no whole blocks of 8: places are not balanced)");
         assert_eq!(said, !is_whole, "{stderr}");
@@ -312,15 +296,7 @@ fn rounds_that_make_no_whole_blocks_are_said() {
 
 #[test]
 fn a_cpu_that_is_not_there_ends_with_no_usage_of_another_command() {
-    let output = startup(&[
-        "ab",
-        "--cpu=1023",
-        "--a",
-        "/bin/true",
-        "--",
-        "--b",
-        "/bin/true",
-    ]);
+    let output = ab("--cpu=1023", &["/bin/true"], &["/bin/true"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(

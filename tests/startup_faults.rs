@@ -6,7 +6,7 @@ mod common;
 mod helpers;
 
 use common::{BINARY, Row, command_as_nobody, is_root, stdout};
-use helpers::{Scratch, rows, startup};
+use helpers::{Scratch, ab, rows, startup};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -84,7 +84,7 @@ fn what_cannot_be_run_is_said_before_anything_is_written() {
         ),
     ];
     for (path, want) in cases {
-        let output = startup(&["ab", "--a", path, "--", "--b", "/bin/true"]);
+        let output = ab("", &[path], &["/bin/true"]);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{path}: {stderr}");
         assert!(
@@ -95,81 +95,51 @@ fn what_cannot_be_run_is_said_before_anything_is_written() {
     }
 }
 
+/// Words behind `startup`, separated by blanks, and what is then said to be wrong.
+const SENSELESS: [(&str, &str); 15] = [
+    (
+        "ab --cold --b-via=memfd --a x -- --b y",
+        "--b-via 'memfd': must be execve with --cold",
+    ),
+    (
+        "ab --cold --a-via=native --a x -- --b y",
+        "--a-via 'native': must be execve with --cold",
+    ),
+    ("", "no mode given: must be ab or slope"),
+    ("fast", "mode 'fast': must be ab or slope"),
+    ("ab", "no --a CMD given"),
+    (
+        "ab --a x --b y -- --rounds 9",
+        "a --b before the -- that ends A's words is one of these",
+    ),
+    ("ab --a /bin/true", "no --b CMD given"),
+    ("ab --a -- --b /bin/true", "--a needs a value: CMD"),
+    ("ab --a x -- --a y", "program '--a': must be given once"),
+    (
+        "ab --rounds 0 --a x -- --b y",
+        "--rounds '0': must be 1 to 100000",
+    ),
+    (
+        "ab --a-via self --a x -- --b y",
+        "--a-via 'self': must be execve, memfd or native",
+    ),
+    ("ab --a x -- --b y -- z", "stray word 'z'"),
+    ("slope 1=a 2=b 4=c static=s", "no fourth N=PATH given"),
+    ("slope 1=a 2=b 4=c 8=d", "no static=PATH given"),
+    (
+        "slope 1=a 1=b 4=c 8=d static=s",
+        "program '1=b': must be given once",
+    ),
+];
+
 #[test]
 fn senseless_words_are_usage_errors() {
-    let cases: [(&[&str], &str); 15] = [
-        (
-            &[
-                "ab",
-                "--cold",
-                "--b-via=memfd",
-                "--a",
-                "x",
-                "--",
-                "--b",
-                "y",
-            ],
-            "--b-via 'memfd': must be execve with --cold",
-        ),
-        (
-            &[
-                "ab",
-                "--cold",
-                "--a-via=native",
-                "--a",
-                "x",
-                "--",
-                "--b",
-                "y",
-            ],
-            "--a-via 'native': must be execve with --cold",
-        ),
-        (&[], "no mode given: must be ab or slope"),
-        (&["fast"], "mode 'fast': must be ab or slope"),
-        (&["ab"], "no --a CMD given"),
-        (
-            &["ab", "--a", "x", "--b", "y", "--", "--rounds", "9"],
-            "a --b before the -- that ends A's words is one of these",
-        ),
-        (&["ab", "--a", "/bin/true"], "no --b CMD given"),
-        (
-            &["ab", "--a", "--", "--b", "/bin/true"],
-            "--a needs a value: CMD",
-        ),
-        (
-            &["ab", "--a", "x", "--", "--a", "y"],
-            "program '--a': must be given once",
-        ),
-        (
-            &["ab", "--rounds", "0", "--a", "x", "--", "--b", "y"],
-            "--rounds '0': must be 1 to 100000",
-        ),
-        (
-            &["ab", "--a-via", "self", "--a", "x", "--", "--b", "y"],
-            "--a-via 'self': must be execve, memfd or native",
-        ),
-        (
-            &["ab", "--a", "x", "--", "--b", "y", "--", "z"],
-            "stray word 'z'",
-        ),
-        (
-            &["slope", "1=a", "2=b", "4=c", "static=s"],
-            "no fourth N=PATH given",
-        ),
-        (
-            &["slope", "1=a", "2=b", "4=c", "8=d"],
-            "no static=PATH given",
-        ),
-        (
-            &["slope", "1=a", "1=b", "4=c", "8=d", "static=s"],
-            "program '1=b': must be given once",
-        ),
-    ];
-    for (words, want) in cases {
-        let output = startup(words);
+    for (line, want) in SENSELESS {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let output = startup(&words);
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
-        assert!(stderr.contains(want), "{words:?}: {stderr}");
+        assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
+        assert!(stderr.contains(want), "{line}: {stderr}");
         assert!(stderr.contains("usage: cowitness startup "), "{stderr}");
         assert!(output.stdout.is_empty());
     }
@@ -178,21 +148,11 @@ fn senseless_words_are_usage_errors() {
 #[test]
 fn a_program_that_does_not_end_is_killed_and_nothing_is_left() {
     let word = format!("9{:08}", std::process::id());
-    let words = [
-        "ab",
-        "-q",
-        "--rounds",
-        "3",
-        "--timeout",
-        "1",
-        "--a",
-        "/bin/sleep",
-        &word,
-        "--",
-        "--b",
-        "/bin/true",
-    ];
-    let output = startup(&words);
+    let output = ab(
+        "-q --rounds 3 --timeout 1",
+        &["/bin/sleep", &word],
+        &["/bin/true"],
+    );
     assert_eq!(output.status.code(), Some(3));
     let (execs, results) = rows(&String::from_utf8(output.stdout).unwrap());
     for row in &execs {
@@ -204,18 +164,11 @@ fn a_program_that_does_not_end_is_killed_and_nothing_is_left() {
     assert_eq!(running(&word), 0);
     // What a program leaves behind ends with it.
     let leave = format!("/bin/sleep {word} & exit 0");
-    stdout(&startup(&[
-        "ab",
-        "-q",
-        "--rounds=2",
-        "--a",
-        "/bin/sh",
-        "-c",
-        &leave,
-        "--",
-        "--b",
-        "/bin/true",
-    ]));
+    stdout(&ab(
+        "-q --rounds=2",
+        &["/bin/sh", "-c", &leave],
+        &["/bin/true"],
+    ));
     assert_eq!(running(&word), 0);
 }
 
@@ -225,20 +178,11 @@ fn a_program_that_leaves_its_group_does_not_outlive_the_timeout() {
     let word = format!("7{:08}", std::process::id());
     let leave = "setpgrp(0, getpgrp(getppid)); sleep 600";
     let started = Instant::now();
-    let output = startup(&[
-        "ab",
-        "-q",
-        "--rounds=1",
-        "--timeout=1",
-        "--a",
-        "/usr/bin/perl",
-        "-e",
-        leave,
-        &word,
-        "--",
-        "--b",
-        "/bin/true",
-    ]);
+    let output = ab(
+        "-q --rounds=1 --timeout=1",
+        &["/usr/bin/perl", "-e", leave, &word],
+        &["/bin/true"],
+    );
     // Not a time of anything: it would not have come back at all.
     assert!(started.elapsed() < Duration::from_secs(300));
     assert_eq!(output.status.code(), Some(3), "{output:?}");
@@ -350,19 +294,11 @@ fn a_tool_that_is_killed_takes_its_program_along() {
 fn no_result_is_made_of_a_program_that_changed() {
     let program = Scratch::new("changed");
     fs::copy("/bin/true", &program.0).unwrap();
-    let output = startup(&[
-        "ab",
-        "-q",
-        "--rounds=1",
-        "--a",
-        "/bin/sh",
-        "-c",
-        "echo >> $0",
-        program.path(),
-        "--",
-        "--b",
-        program.path(),
-    ]);
+    let output = ab(
+        "-q --rounds=1",
+        &["/bin/sh", "-c", "echo >> $0", program.path()],
+        &[program.path()],
+    );
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -379,18 +315,11 @@ fn a_program_that_the_loader_cannot_load_is_no_figure() {
     let whole = fs::read(BINARY).unwrap();
     fs::write(&cut.0, &whole[..4096]).unwrap();
     fs::set_permissions(&cut.0, fs::Permissions::from_mode(0o755)).unwrap();
-    let output = startup(&[
-        "ab",
-        "-q",
-        "--rounds=1",
-        "--allow-failure",
-        "--a-via=native",
-        "--a",
-        cut.path(),
-        "--",
-        "--b",
-        "/bin/true",
-    ]);
+    let output = ab(
+        "-q --rounds=1 --allow-failure --a-via=native",
+        &[cut.path()],
+        &["/bin/true"],
+    );
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let (execs, results) = rows(&String::from_utf8(output.stdout).unwrap());
     for row in execs.iter().filter(|row| !row["arm"].ends_with('b')) {
@@ -412,7 +341,7 @@ fn what_cannot_be_copied_is_said_with_its_cause() {
         ),
         ("--a-via=native", "it is not a 64-bit ELF program"),
     ] {
-        let output = startup(&["ab", via, "--a", script.path(), "--", "--b", "/bin/true"]);
+        let output = ab(via, &[script.path()], &["/bin/true"]);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{stderr}");
         assert!(stderr.contains(want), "{stderr}");

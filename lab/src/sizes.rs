@@ -220,6 +220,16 @@ mod tests {
     /// Alters a store in the directory.
     type Damage<'d> = &'d dyn Fn(&Models, &Path);
 
+    fn options() -> SizesOptions {
+        SizesOptions {
+            manifest: "-".into(),
+            averages: vec![1024],
+            page_bytes: 4096,
+            label: String::new(),
+            scratch: None,
+        }
+    }
+
     /// Stores that hold one object, and the plan they were made from.
     fn with_one_object(scratch: &Scratch) -> (Models, Plan) {
         let object = scratch.path().join("object");
@@ -231,14 +241,7 @@ mod tests {
         let manifest = format!("root\t{}\n", object.display());
         let plan = Plan::read(&scratch.path().join("plan"), &mut manifest.as_bytes()).unwrap();
         assert!(plan.look_at(1, &Interrupt::default()).unwrap().is_none());
-        let options = SizesOptions {
-            manifest: "-".into(),
-            averages: vec![1024],
-            page_bytes: 4096,
-            label: String::new(),
-            scratch: None,
-        };
-        let mut models = Models::create(&options, scratch.path()).unwrap();
+        let mut models = Models::create(&options(), scratch.path()).unwrap();
         let point = models.add(&plan, 1, &Interrupt::default()).unwrap();
         assert_eq!((point.objects, point.private), (1, 4000));
         (models, plan)
@@ -317,14 +320,7 @@ mod tests {
         let mut unknown = look(&plan, &interrupt).unwrap();
         assert!(unknown.is_none());
         meddle(&scratch.path().join("b"));
-        let options = SizesOptions {
-            manifest: "-".into(),
-            averages: vec![1024],
-            page_bytes: 4096,
-            label: String::new(),
-            scratch: None,
-        };
-        let mut models = Models::create(&options, scratch.path()).unwrap();
+        let mut models = Models::create(&options(), scratch.path()).unwrap();
         let points = stored(&mut models, &plan, &interrupt, &mut unknown).unwrap();
         (points, unknown.unwrap())
     }

@@ -170,96 +170,132 @@ fn the_rows_have_to_come_from_the_appliance_that_was_packed() {
     );
 }
 
-#[test]
-fn the_default_words_ask_everything_and_what_is_otherwise_is_a_difference() {
-    let stage = Stage::new(RELEASE, "cat console");
-    let console = fs::read_to_string(stage.path("console")).unwrap();
-    let bench = "bench --mb=8 --segment-pages=16 --block=64K --repeats=2 --warm=1 \
-                 --method=proc,proc-seek,vmread,vmread-batch,hybrid -q --label=5.10-aarch64";
-    let run = |console: &str| {
-        let lines = console.split_inclusive('\n');
-        let line = |line: &str| match line.strip_prefix("cowitness: init: run: ") {
-            Some(words) if words.starts_with("bench") => format!("cowitness: init: run: {bench}\n"),
-            Some(words) if words.starts_with("probe") => {
-                "cowitness: init: run: probe -q --label=5.10-aarch64\n".to_owned()
-            }
-            _ => line.to_owned(),
-        };
-        fs::write(stage.path("console"), lines.map(line).collect::<String>()).unwrap();
-        stage.run("");
-        stage.found()
-    };
-    // The recorded bench had other options.
-    let [word, detail, _] = run(&console);
-    assert!(
-        word == "damaged" && detail.contains("note 'option_"),
-        "{detail}"
+const METHODS: &str = "proc,proc-seek,vmread,vmread-batch,hybrid";
+
+/// `console` as if the default words had been run: the recorded commands are other ones.
+fn told_to_run_the_defaults(console: &str) -> String {
+    let bench = format!(
+        "bench --mb=8 --segment-pages=16 --block=64K --repeats=2 --warm=1 --method={METHODS} -q \
+         --label={KERNEL}"
     );
+    let lines = console.split_inclusive('\n');
+    let line = |line: &str| match line.strip_prefix("cowitness: init: run: ") {
+        Some(words) if words.starts_with("bench") => format!("cowitness: init: run: {bench}\n"),
+        Some(words) if words.starts_with("probe") => {
+            format!("cowitness: init: run: probe -q --label={KERNEL}\n")
+        }
+        _ => line.to_owned(),
+    };
+    lines.map(line).collect()
+}
+
+/// Rows of `bench` as its default words give them on a kernel whose readers split nothing.
+fn default_bench_rows() -> String {
+    let mut rows = String::new();
+    for repeat in [1, 2] {
+        for method in METHODS.split(',') {
+            rows += &format!(
+                "bench,{KERNEL},{RELEASE},aarch64,4096,contiguous,small,,1,8388608,{method},65536,\
+                 {repeat},1,8388608,1,8000000000,8000000000,8000000000,8000000000,1.00,1.00,pfn,\
+                 2048,2048,2048,0,0,0,0,0,0,0,0,0,0,,ok\r\n"
+            );
+        }
+    }
+    rows
+}
+
+/// The console of a run with the default words that is as expected. The recorded layout is one of
+/// the two that are the default.
+fn console_of_the_defaults(recorded: &str) -> String {
+    let methods = format!("#option_method={METHODS}");
+    let label = format!("#label={KERNEL}");
     let options = [
         ("#option_mb=1\r", "#option_mb=8\r"),
         ("#option_segment_pages=16,64", "#option_segment_pages=16"),
         ("#option_repeats=1", "#option_repeats=2"),
-        (
-            "#option_method=both",
-            "#option_method=proc,proc-seek,vmread,vmread-batch,hybrid",
-        ),
-        ("#label=none", "#label=5.10-aarch64"),
+        ("#option_method=both", &methods),
+        ("#label=none", &label),
     ];
-    let asked = options
-        .iter()
-        .fold(console, |text, (from, to)| text.replace(from, to));
-    let mut rows = String::new();
-    for repeat in [1, 2] {
-        for (method, split) in [
-            ("proc", 0),
-            ("proc-seek", 0),
-            ("vmread", 0),
-            ("vmread-batch", 0),
-            ("hybrid", 0),
-        ] {
-            rows += &format!(
-                "bench,5.10-aarch64,{RELEASE},aarch64,4096,contiguous,small,,1,8388608,{method},\
-                 65536,{repeat},1,8388608,1,8000000000,8000000000,8000000000,8000000000,1.00,1.00,pfn,2048,2048,2048,{split},0,0,0,0,0,\
-                 0,0,0,0,,ok\r\n"
-            );
-        }
-    }
+    let change = |text: String, (from, to): &(&str, &str)| text.replace(from, to);
+    let mut asked = options.iter().fold(recorded.to_owned(), change);
     let start = asked.find("bench,,").unwrap();
     let end = start + asked[start..].find("#end").unwrap();
-    let asked = asked[..start].to_owned() + &rows + &asked[end..];
-    // The recorded layout is one of the two that are the default.
-    let asked = resealed(&asked.replace("probe,,", "probe,5.10-aarch64,"));
-    assert_eq!(run(&asked), ["pass", "", "yes"]);
-    let skipped = asked.replace("ok hole: proc", "skip hole: proc").replace(
-        "18 passed, 0 failed, 0 skipped",
-        "17 passed, 0 failed, 1 skipped",
+    asked.replace_range(start..end, &default_bench_rows());
+    resealed(&asked.replace("probe,,", &format!("probe,{KERNEL},")))
+}
+
+/// What is found of a guest that prints `console` when it is given the default words.
+fn of_the_defaults(stage: &Stage, console: &str) -> [String; 3] {
+    fs::write(stage.path("console"), told_to_run_the_defaults(console)).unwrap();
+    stage.run("");
+    stage.found()
+}
+
+#[test]
+fn the_default_words_ask_everything() {
+    let stage = Stage::new(RELEASE, "cat console");
+    let recorded = fs::read_to_string(stage.path("console")).unwrap();
+    // The recorded bench had other options.
+    let [word, detail, _] = of_the_defaults(&stage, &recorded);
+    assert!(
+        word == "damaged" && detail.contains("note 'option_"),
+        "{detail}"
     );
-    let wanted = "selftest skips hole: proc EIO, vmread EFAULT";
-    assert_eq!(run(&skipped), ["mismatch", wanted, "no"]);
-    let lacks = "20 of 22 known fields, without Pss_Dirty, KSM";
-    assert!(asked.contains(lacks));
-    let other = asked.replace(lacks, "21 of 22 known fields, without KSM");
-    let wanted = "fields that smaps_rollup lacks: KSM, expected Pss_Dirty, KSM";
-    assert_eq!(run(&other), ["mismatch", wanted, "no"]);
-    let row = |console: &str, from: &str, to: &str| {
-        assert!(console.contains(from), "{from}");
-        resealed(&console.replacen(from, to, 1))
+    let asked = console_of_the_defaults(&recorded);
+    assert_eq!(of_the_defaults(&stage, &asked), ["pass", "", "yes"]);
+}
+
+#[test]
+fn what_is_otherwise_with_the_default_words_is_a_difference() {
+    let stage = Stage::new(RELEASE, "cat console");
+    let recorded = fs::read_to_string(stage.path("console")).unwrap();
+    let asked = console_of_the_defaults(&recorded);
+    let differs = |changes: &[(&str, &str)], wanted: &str| {
+        let mut other = asked.clone();
+        for (from, to) in changes {
+            assert!(other.contains(from), "{from}");
+            other = other.replacen(from, to, 1);
+        }
+        let found = of_the_defaults(&stage, &resealed(&other));
+        assert_eq!(found, ["mismatch", wanted, "no"]);
     };
-    let quiet = "prot-none-untouched,hybrid,page,4096,4096,,zero,pfn,0,0,0,";
-    let faults = row(&asked, quiet, &quiet.replace("pfn,0,0,0,", "pfn,0,0,1,"));
-    let wanted = "prot-none-untouched page by hybrid changed faulted_in_pages 1";
-    assert_eq!(run(&faults), ["mismatch", wanted, "no"]);
-    let known = "prot-none-untouched,hybrid,page,4096,4096,,zero,pfn,0,0,0,0,0,0,0,0,0,";
-    let unknown = row(
-        &asked,
-        known,
-        &known.replace(",0,0,0,0,0,0,0,0,0,", ",0,0,0,0,0,0,0,0,,"),
+    let none_skipped = "18 passed, 0 failed, 0 skipped";
+    let one_skipped = "17 passed, 0 failed, 1 skipped";
+    differs(
+        &[
+            ("ok hole: proc", "skip hole: proc"),
+            (none_skipped, one_skipped),
+        ],
+        "selftest skips hole: proc EIO, vmread EFAULT",
     );
-    let wanted = "prot-none-untouched page by hybrid changed target_rss_kib unknown";
-    assert_eq!(run(&unknown), ["mismatch", wanted, "no"]);
-    let wrong = row(&asked, quiet, &quiet.replace(",4096,,zero,", ",0,EIO,,"));
-    let wanted = "prot-none-untouched by hybrid: EIO, expected zeros";
-    assert_eq!(run(&wrong), ["mismatch", wanted, "no"]);
+    let (lacks, lacks_one) = (
+        "20 of 22 known fields, without Pss_Dirty, KSM",
+        "21 of 22 known fields, without KSM",
+    );
+    differs(
+        &[(lacks, lacks_one)],
+        "fields that smaps_rollup lacks: KSM, expected Pss_Dirty, KSM",
+    );
+    let quiet = "prot-none-untouched,hybrid,page,4096,4096,,zero,pfn,0,0,0,0,0,0,0,0,0,";
+    for (from, to, wanted) in [
+        (
+            "pfn,0,0,0,",
+            "pfn,0,0,1,",
+            "prot-none-untouched page by hybrid changed faulted_in_pages 1",
+        ),
+        (
+            ",0,0,0,0,0,0,0,0,0,",
+            ",0,0,0,0,0,0,0,0,,",
+            "prot-none-untouched page by hybrid changed target_rss_kib unknown",
+        ),
+        (
+            ",4096,,zero,",
+            ",0,EIO,,",
+            "prot-none-untouched by hybrid: EIO, expected zeros",
+        ),
+    ] {
+        differs(&[(quiet, &quiet.replace(from, to))], wanted);
+    }
 }
 
 #[test]

@@ -42,156 +42,9 @@ fn help_and_version_go_to_stdout() {
     }
 }
 
-#[test]
-fn usage_errors_name_the_word_and_what_is_allowed() {
-    let cases: [(&[&str], &str, &str); 30] = [
-        (
-            &[],
-            "no command given; commands are summary, report, compare, matrix, kernels, \
-             sizes",
-            PROGRAM,
-        ),
-        (
-            &["sumary", "-h"],
-            "unknown command 'sumary'; commands are summary, report, compare, matrix, kernels, \
-             sizes",
-            PROGRAM,
-        ),
-        (
-            &["-"],
-            "unknown command '-'; commands are summary, report, compare, matrix, kernels, \
-             sizes",
-            PROGRAM,
-        ),
-        (
-            &["\x1b[2J"],
-            "unknown command '\\u{1b}[2J'; commands are summary, report, compare, matrix, kernels, \
-             sizes",
-            PROGRAM,
-        ),
-        (
-            &["-x"],
-            "unknown option '-x'; options are -h, --help, -V, --version",
-            PROGRAM,
-        ),
-        (
-            &["sizes"],
-            "no --manifest given; '-' is standard input",
-            SIZES,
-        ),
-        (
-            &["sizes", "--avg=5K"],
-            "'5K' for --avg is no power of two from 256 to 4194304 bytes, like 16K",
-            SIZES,
-        ),
-        (
-            &["summary"],
-            "no FILE given; '-' is standard input",
-            SUMMARY,
-        ),
-        (
-            &["summary", "--partail", "bench.csv"],
-            "unknown option '--partail'; options are --partial, -h, --help, -V, --version",
-            SUMMARY,
-        ),
-        (
-            &["summary", "bench.csv", "-p"],
-            "unknown option '-p'; options are --partial, -h, --help, -V, --version",
-            SUMMARY,
-        ),
-        (
-            &["summary", "--partial=yes", "bench.csv"],
-            "'--partial' takes no value",
-            SUMMARY,
-        ),
-        (&["report"], "no FILE given; '-' is standard input", REPORT),
-        (&["report", "bench.csv", "-o"], "'-o' needs a value", REPORT),
-        (
-            &["report", "--out", "x"],
-            "unknown option '--out'; options are -o, --partial, -h, --help, -V, --version",
-            REPORT,
-        ),
-        (
-            &["compare", "bench.csv"],
-            "1 files given; two are compared, A and B",
-            COMPARE,
-        ),
-        (
-            &["compare", "a", "b", "--threshold=5%"],
-            "'5%' for --threshold is no number from 0 to 1000",
-            COMPARE,
-        ),
-        (
-            &["compare", "a", "b", "--noise", "1001"],
-            "'1001' for --noise is no number from 0 to 1000",
-            COMPARE,
-        ),
-        (
-            &["matrix", "bench"],
-            "stray word 'bench'; options are --kernel, --arch, --vmlinuz, --appliance, --append, \
-             --memory, --deadline, --jobs, --cache, --collect, -o, -h, --help, -V, --version; \
-             words for the appliance come after --",
-            MATRIX,
-        ),
-        (
-            &["matrix", "--arch", "amd64"],
-            "unknown CPU 'amd64' for --arch; CPUs are x86_64, aarch64",
-            MATRIX,
-        ),
-        (&["matrix", "-o"], "'-o' needs a value", MATRIX),
-        (
-            &["matrix", "--deadline=0"],
-            "'0' for --deadline is no number from 1 to 86400",
-            MATRIX,
-        ),
-        (
-            &["matrix", "--vmlinuz", "bzImage"],
-            "--vmlinuz needs --arch: an image does not say what it is for",
-            MATRIX,
-        ),
-        (
-            &["matrix", "--appliance", "cowitness"],
-            "--appliance needs --arch: a binary is for one CPU",
-            MATRIX,
-        ),
-        (
-            &["matrix", "--vmlinuz=a", "--arch=x86_64", "--kernel=b"],
-            "--vmlinuz and --kernel name different kernels; give one of them",
-            MATRIX,
-        ),
-        (
-            &["matrix", "--append", "quiet -- bench"],
-            "'--' in --append would end the kernel's own words; give them after -- here",
-            MATRIX,
-        ),
-        (
-            &["matrix", "--", "bench", "--label=rack 4"],
-            "'--label=rack 4' cannot pass through a kernel's command line: no spaces, quotes or \
-             control characters, ASCII only",
-            MATRIX,
-        ),
-        (
-            &["matrix", "--collect=fleet", "--kernel=6.1-x86_64"],
-            "--collect boots nothing, so that '--kernel' means nothing with it",
-            MATRIX,
-        ),
-        (
-            &["matrix", "--vmlinuz=a", "--collect=fleet", "--arch=x86_64"],
-            "--collect boots nothing, so that '--arch' means nothing with it",
-            MATRIX,
-        ),
-        (
-            &["matrix", "--collect=fleet", "--", "bench"],
-            "--collect boots nothing, so that '--' means nothing with it",
-            MATRIX,
-        ),
-        (
-            &["kernels", "--kernel"],
-            "'--kernel' needs a value",
-            KERNELS,
-        ),
-    ];
-    for (arguments, problem, usage) in cases {
+/// That each of these lines is refused, with one line that names the word and what is allowed.
+fn refused(usage: &str, lines: &[(&[&str], &str)]) {
+    for (arguments, problem) in lines {
         let want = Ran {
             status: Some(2),
             stdout: String::new(),
@@ -199,4 +52,174 @@ fn usage_errors_name_the_word_and_what_is_allowed() {
         };
         assert_eq!(lab(arguments, b""), want, "{arguments:?}");
     }
+}
+
+#[test]
+fn the_command_has_to_be_one_there_is() {
+    let commands = "commands are summary, report, compare, matrix, kernels, sizes";
+    refused(
+        PROGRAM,
+        &[
+            (&[], &format!("no command given; {commands}")),
+            (
+                &["sumary", "-h"],
+                &format!("unknown command 'sumary'; {commands}"),
+            ),
+            (&["-"], &format!("unknown command '-'; {commands}")),
+            (
+                &["\x1b[2J"],
+                &format!("unknown command '\\u{{1b}}[2J'; {commands}"),
+            ),
+            (
+                &["-x"],
+                "unknown option '-x'; options are -h, --help, -V, --version",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn summary_wants_files() {
+    refused(
+        SUMMARY,
+        &[
+            (&["summary"], "no FILE given; '-' is standard input"),
+            (
+                &["summary", "--partail", "bench.csv"],
+                "unknown option '--partail'; options are --partial, -h, --help, -V, --version",
+            ),
+            (
+                &["summary", "bench.csv", "-p"],
+                "unknown option '-p'; options are --partial, -h, --help, -V, --version",
+            ),
+            (
+                &["summary", "--partial=yes", "bench.csv"],
+                "'--partial' takes no value",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn report_wants_files_and_a_place_for_the_page() {
+    refused(
+        REPORT,
+        &[
+            (&["report"], "no FILE given; '-' is standard input"),
+            (&["report", "bench.csv", "-o"], "'-o' needs a value"),
+            (
+                &["report", "--out", "x"],
+                "unknown option '--out'; options are -o, --partial, -h, --help, -V, --version",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn compare_wants_two_files_and_numbers_in_range() {
+    refused(
+        COMPARE,
+        &[
+            (
+                &["compare", "bench.csv"],
+                "1 files given; two are compared, A and B",
+            ),
+            (
+                &["compare", "a", "b", "--threshold=5%"],
+                "'5%' for --threshold is no number from 0 to 1000",
+            ),
+            (
+                &["compare", "a", "b", "--noise", "1001"],
+                "'1001' for --noise is no number from 0 to 1000",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn matrix_wants_options_that_go_together() {
+    refused(
+        MATRIX,
+        &[
+            (
+                &["matrix", "bench"],
+                "stray word 'bench'; options are --kernel, --arch, --vmlinuz, --appliance, --append, \
+                 --memory, --deadline, --jobs, --cache, --collect, -o, -h, --help, -V, --version; \
+                 words for the appliance come after --",
+            ),
+            (
+                &["matrix", "--arch", "amd64"],
+                "unknown CPU 'amd64' for --arch; CPUs are x86_64, aarch64",
+            ),
+            (&["matrix", "-o"], "'-o' needs a value"),
+            (
+                &["matrix", "--deadline=0"],
+                "'0' for --deadline is no number from 1 to 86400",
+            ),
+            (
+                &["matrix", "--vmlinuz", "bzImage"],
+                "--vmlinuz needs --arch: an image does not say what it is for",
+            ),
+            (
+                &["matrix", "--appliance", "cowitness"],
+                "--appliance needs --arch: a binary is for one CPU",
+            ),
+            (
+                &["matrix", "--vmlinuz=a", "--arch=x86_64", "--kernel=b"],
+                "--vmlinuz and --kernel name different kernels; give one of them",
+            ),
+            (
+                &["matrix", "--append", "quiet -- bench"],
+                "'--' in --append would end the kernel's own words; give them after -- here",
+            ),
+            (
+                &["matrix", "--", "bench", "--label=rack 4"],
+                "'--label=rack 4' cannot pass through a kernel's command line: no spaces, quotes or \
+                 control characters, ASCII only",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn collect_boots_nothing() {
+    refused(
+        MATRIX,
+        &[
+            (
+                &["matrix", "--collect=fleet", "--kernel=6.1-x86_64"],
+                "--collect boots nothing, so that '--kernel' means nothing with it",
+            ),
+            (
+                &["matrix", "--vmlinuz=a", "--collect=fleet", "--arch=x86_64"],
+                "--collect boots nothing, so that '--arch' means nothing with it",
+            ),
+            (
+                &["matrix", "--collect=fleet", "--", "bench"],
+                "--collect boots nothing, so that '--' means nothing with it",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn kernels_wants_names() {
+    refused(
+        KERNELS,
+        &[(&["kernels", "--kernel"], "'--kernel' needs a value")],
+    );
+}
+
+#[test]
+fn sizes_wants_a_manifest_and_powers_of_two() {
+    refused(
+        SIZES,
+        &[
+            (&["sizes"], "no --manifest given; '-' is standard input"),
+            (
+                &["sizes", "--avg=5K"],
+                "'5K' for --avg is no power of two from 256 to 4194304 bytes, like 16K",
+            ),
+        ],
+    );
 }

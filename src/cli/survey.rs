@@ -22,8 +22,9 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
     topic: Topic::Survey,
     name: "survey",
     purpose: "predict, per VMA of a live process, what each reader would split; reads nothing",
-    about: "Looks at maps (or smaps, without CAP_SYS_ADMIN or with huge pages about) and\n\
-            pagemap of a process, never at its memory: per VMA and in total, which pages are\n\
+    about: "Looks at maps and pagemap of a process (at smaps, too, without CAP_SYS_ADMIN, with\n\
+            swap or a userfaultfd in use on this machine, or with a device or hugetlb pages\n\
+            mapped), never at its memory: per VMA and in total, which pages are\n\
             its own, shared by fork, of files, swapped out or absent, and so how many pages\n\
             proc, vmread and hybrid would split or bring in, what memory that would take,\n\
             and which reader to take. Whether they split at all on this kernel is tried on\n\

@@ -1,14 +1,13 @@
 //! What reading a live process would change, by its page table: one rule for `survey`, which
 //! says it, and `audit`, which compares it with what came.
 
-use super::live::Vma;
 use super::probe::prober;
 use crate::emit::record::Status;
 use crate::error::Error;
-use crate::fixture::kinds::{KINDS, Op};
 use crate::measure::census::Census;
-use crate::measure::probe::{Probed, Prober};
+use crate::measure::probe::Probed;
 use crate::reader::Method;
+use crate::reader::vma::Vma;
 use crate::sys::Clock;
 use heapless::Vec;
 
@@ -17,18 +16,28 @@ pub(super) const UNTRIED: Error = Error::Invalid(
     "no reader could be tried on a child: raise ulimit -n or -u, or there is no memory",
 );
 
+/// What is said where [`Forecast::hugetlb`] is not 0. mm/hugetlb.c, `hugetlb_wp`.
+pub(super) const HUGETLB_WARNING: &str = "  beware: hugetlb pages are shared by fork: a reader that \
+    splits them takes them from the other\n  process where none is free, and that one dies of \
+    SIGBUS; proc and hybrid do not\n";
+
 /// Pages of a VMA, or of several, by what reading them would do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Forecast {
     /// Anonymous, and mapped by others, too.
     shared: u64,
     /// Of which pagemap does not tell whether others have them: possibly part of a large folio,
-    /// or swapped out.
+    /// joined by KSM, or in swap.
     doubtful: u64,
     /// Absent or swapped out, and brought in by a reader that takes everything; at most.
     pub(super) faulted: u64,
     /// The swapped-out ones of these.
     pub(super) swapped: u64,
+    /// Of these, those of shared memory, which no process need map to bring them in.
+    swapped_shared: u64,
+    /// Of private hugetlb memory, and shared: where none is free, the owner's copy of such a page is
+    /// taken from the others.
+    pub(super) hugetlb: u64,
     /// Its owner may not read it; /proc/PID/mem may all the same.
     unreadable: bool,
 }
@@ -45,12 +54,14 @@ impl Forecast {
         doubtful: 0,
         faulted: 0,
         swapped: 0,
+        swapped_shared: 0,
+        hugetlb: 0,
         unreadable: false,
     };
 
-    /// Of a VMA; nobody reads what `audit` leaves out. `large`: an anonymous page of it may be part
-    /// of a large folio, see [`may_be_large`](super::live::may_be_large).
-    pub(super) const fn of(vma: &Vma, census: &Census, large: bool) -> Self {
+    /// Of a VMA; nobody reads what `audit` leaves out. `unsure`: bit 56 may err in it, see
+    /// [`bit_56_may_err`](super::live::bit_56_may_err).
+    pub(super) const fn of(vma: &Vma, census: &Census, unsure: bool) -> Self {
         let mut forecast = Self {
             unreadable: !vma.perms.readable,
             ..Self::NONE
@@ -59,7 +70,10 @@ impl Forecast {
             return forecast;
         }
         forecast.shared = census.shared_anon;
-        if large {
+        if vma.is_hugetlb && !vma.perms.shared {
+            forecast.hugetlb = census.shared_anon;
+        }
+        if unsure || forecast.hugetlb > 0 {
             forecast.doubtful = census.anonymous();
         }
         // A fork shares what is in swap, too, and pagemap does not tell; what is shared comes in
@@ -67,11 +81,12 @@ impl Forecast {
         if !vma.perms.shared {
             forecast.doubtful += census.swapped;
         }
-        if vma.perms.readable {
-            forecast.swapped = census.swapped;
+        if vma.perms.readable && !vma.is_secret {
+            forecast.swapped = census.in_swap();
+            forecast.swapped_shared = census.swapped_shared;
             // Two looks: what was in reach may have gone between them.
             let absent = census.absent.saturating_sub(census.out_of_reach);
-            forecast.faulted = census.swapped + absent;
+            forecast.faulted = forecast.swapped + absent;
         }
         forecast
     }
@@ -82,36 +97,39 @@ impl Forecast {
         self.doubtful += other.doubtful;
         self.faulted += other.faulted;
         self.swapped += other.swapped;
+        self.swapped_shared += other.swapped_shared;
+        self.hugetlb += other.hugetlb;
     }
 
     /// Pages that a reader brings in, which may take swapped pages or not.
     pub(super) const fn brought_in(&self, method: Method, swap_in: bool) -> u64 {
         match method {
             Method::Hybrid if swap_in => self.swapped,
-            Method::Hybrid | Method::Kcore | Method::MapFiles => 0,
+            Method::MapFiles => self.swapped_shared,
+            Method::Hybrid | Method::Kcore => 0,
             _ => self.faulted,
         }
     }
 }
 
-/// Whether readers split shared pages on this kernel, each tried on a child of our own when it
-/// is first asked about.
-pub(super) struct Splits {
+/// Whether readers split shared pages on this kernel, tried on a child of our own when one is first
+/// asked about.
+pub(super) struct Splits<'s> {
     clock: Clock,
     page_bytes: usize,
-    prober: Option<Prober>,
+    methods: &'s [Method],
     known: Vec<(Method, Option<bool>), { Method::ALL.len() }>,
     /// Whether there was no child to try a reader on.
     pub(super) untried: bool,
 }
 
-impl Splits {
-    /// Nothing tried yet.
-    pub(super) const fn untried(clock: Clock, page_bytes: usize) -> Self {
+impl<'s> Splits<'s> {
+    /// Of these readers, each named once; nothing tried yet.
+    pub(super) const fn untried(clock: Clock, page_bytes: usize, methods: &'s [Method]) -> Self {
         Self {
             clock,
             page_bytes,
-            prober: None,
+            methods,
             known: Vec::new(),
             untried: false,
         }
@@ -127,39 +145,31 @@ impl Splits {
         if shared + doubtful == 0 {
             return Some(0);
         }
-        let known = self.known.iter().find(|(known, _)| *known == method);
-        let splits = match known {
-            Some(&(_, splits)) => splits,
-            None => {
-                let tried = self.tried(method);
-                // There is room for every method.
-                let _ = self.known.push((method, tried));
-                tried
-            }
-        };
-        match splits? {
+        if self.known.is_empty() && !self.untried {
+            self.try_all();
+        }
+        let (_, splits) = self.known.iter().find(|(known, _)| *known == method)?;
+        match (*splits)? {
             true if doubtful > 0 => None,
             true => Some(shared),
             false => Some(0),
         }
     }
 
-    fn tried(&mut self, method: Method) -> Option<bool> {
-        if self.prober.is_none() {
-            self.prober = prober(self.clock, self.page_bytes).ok();
-        }
-        let prober = self.prober.as_mut();
-        let probed = prober.and_then(|prober| {
-            let probed = prober.probe(&KINDS[0], Op::Page, Some(method));
-            probed.ok()
-        });
-        // The others are answers: not in this kernel, not permitted.
-        let is_answer = |probed: &Probed| !matches!(probed.status, Status::Errno(_));
-        let probed = probed.filter(is_answer);
-        self.untried |= probed.is_none();
-        let probed = probed?;
-        let changes = probed.changes.filter(|_| probed.status == Status::Ok)?;
-        Some(changes.split > 0)
+    fn try_all(&mut self) {
+        let known = &mut self.known;
+        let mut answers = 0;
+        let mut tell = |method, probed: &Probed| {
+            // The others are answers: not in this kernel, not permitted.
+            answers += usize::from(!matches!(probed.status, Status::Errno(_)));
+            let changes = probed.changes.filter(|_| probed.status == Status::Ok);
+            let split = changes.filter(|changes| changes.tracked == 1);
+            // There is room for every method.
+            let _ = known.push((method, split.map(|changes| changes.split == 1)));
+        };
+        let prober = prober(self.clock, self.page_bytes);
+        let _ = prober.map(|mut prober| prober.trial(self.methods, &mut tell));
+        self.untried = answers < self.methods.len();
     }
 }
 
@@ -184,7 +194,8 @@ impl Outlook {
             ),
             (_, Some(0)) => (
                 Method::Hybrid,
-                ": it splits nothing and brings nothing in; swapped-out pages it leaves unread",
+                ": it splits nothing and brings nothing in, and leaves unread what is in swap and, \
+                 without CAP_SYS_ADMIN, absent pages of files",
             ),
             (Some(0), _) => (
                 Method::Vmread,

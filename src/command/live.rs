@@ -3,16 +3,15 @@
 
 use crate::emit::crc::Crc32;
 use crate::error::{Denial, Error};
-use crate::measure::census::{Census, CensusError, Counter};
-use crate::proc::lines::LineBuffer;
-use crate::proc::maps::{LINE_BYTES, MapsLine, Perms};
-use crate::proc::number::{self, decimal, word};
+use crate::measure::census::{Census, CensusError, Counter, Doubts};
+use crate::proc::number::{decimal, word};
 use crate::proc::status::{field, hex_field};
-use crate::reader::vma::{MISSING_SERVED, has_file, has_flag};
+use crate::reader::hybrid::{large, nothing_is_half_swapped, nothing_is_joined};
+use crate::reader::vma::{self, Vmas};
 use crate::sys::Errno;
-use crate::sys::file::{Process, mapped_bytes, open_proc, read_next, read_proc, read_whole};
+use crate::sys::file::{Process, mapped_file, open_proc, read_proc, read_whole};
 use crate::text::Text;
-use rustix::fd::AsFd;
+use core::ops::Deref;
 
 /// Longest name in a row.
 const NAME_BYTES: usize = 256;
@@ -21,74 +20,20 @@ pub(super) const KERNEL_HALF: u64 = 1 << 63;
 /// What is said where a line has another form than proc_pid_smaps(5) gives it.
 const NOT_UNDERSTOOD: Error = Error::Invalid("a line of maps or smaps is not understood");
 
-/// A VMA, out of the lines it stood on.
+/// A VMA with its name.
 pub(super) struct Vma {
-    /// First address.
-    pub(super) start: u64,
-    /// First address behind it.
-    pub(super) end: u64,
-    /// What it allows.
-    pub(super) perms: Perms,
+    /// What is known of it.
+    pub(super) known: vma::Vma,
     /// As maps prints it, cut to what a row holds.
     pub(super) name: Text,
-    /// Whether absent pages of it come from a file, or from memory that others see: touching
-    /// them makes the process larger. Others are zeros until they are written.
-    pub(super) fills_up: bool,
-    /// Where in its file it begins.
-    offset: u64,
-    /// Its anonymous memory in KiB; `None` from maps, which does not tell, and of hugetlb pages,
-    /// which smaps does not count there.
-    anonymous_kib: Option<u64>,
-    /// Why nobody should read it. maps tells this of `[vvar]` alone, by its name.
-    pub(super) unsafe_to_read: Option<&'static str>,
 }
 
-impl Vma {
-    /// By its line of maps.
-    pub(super) fn of(line: &MapsLine<'_>) -> Self {
-        Self {
-            start: line.start,
-            end: line.end,
-            perms: line.perms,
-            name: name(line.name),
-            fills_up: has_file(line),
-            offset: line.offset,
-            anonymous_kib: None,
-            unsafe_to_read: line.name.starts_with(b"[vvar").then_some(DEVICE),
-        }
+impl Deref for Vma {
+    type Target = vma::Vma;
+
+    fn deref(&self) -> &vma::Vma {
+        &self.known
     }
-
-    /// Takes over what a line of smaps below its header says.
-    fn field(&mut self, line: &[u8]) -> Result<(), Error> {
-        if let Some(kib) = line.strip_prefix(b"Anonymous:") {
-            self.anonymous_kib = Some(number::kib(kib).ok_or(NOT_UNDERSTOOD)?);
-        }
-        if let Some(flags) = line.strip_prefix(b"VmFlags:") {
-            self.unsafe_to_read = danger(flags);
-            if has_flag(flags, &[b"ht"]) {
-                self.anonymous_kib = None;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Why memory of devices is not read.
-const DEVICE: &str = "device-memory";
-
-/// Flags of a VMA (Documentation/filesystems/proc.rst) that say: do not read.
-const DANGERS: [(&[&[u8]], &str); 2] = [
-    // Registers of a device may be behind it, and reading them may do something.
-    (&[b"io", b"pf"], DEVICE),
-    // process_vm_readv of a page that nobody serves never comes back.
-    (MISSING_SERVED, "userfaultfd"),
-];
-
-fn danger(flags: &[u8]) -> Option<&'static str> {
-    let found = DANGERS
-        .into_iter()
-        .find(|(names, _)| has_flag(flags, names));
-    found.map(|(_, why)| why)
 }
 
 /// What is mapped, as far as two looks at it can be compared.
@@ -146,23 +91,85 @@ pub(super) type TakeVma<'t> = &'t mut dyn FnMut(&Vma) -> Result<(), Error>;
 /// # Errors
 /// [`Error::Process`]; a text that is not understood; what `take` gives.
 pub(super) fn each_vma(pid: i32, source: &'static str, take: TakeVma<'_>) -> Result<(), Error> {
-    let file = open(pid, source)?;
-    let mut lines = LineBuffer::<LINE_BYTES>::new();
-    let mut waiting: Option<Vma> = None;
+    let mut vmas = Vmas::open(pid, source).map_err(|errno| refused(pid, source, errno))?;
     loop {
-        let line = lines.read_line(|space| read_next(file.as_fd(), space));
-        let line = line.map_err(|errno| Error::Process(pid, source, errno, None))?;
-        let header = line.as_ref().and_then(|line| MapsLine::parse(line.bytes));
-        match (header, line, &mut waiting) {
-            (Some(header), ..) => {
-                let complete = waiting.replace(Vma::of(&header));
-                complete.iter().try_for_each(&mut *take)?;
-            }
-            (None, None, _) => return waiting.iter().try_for_each(take),
-            (None, Some(line), Some(vma)) if source == "smaps" => vma.field(line.bytes)?,
-            _ => return Err(NOT_UNDERSTOOD),
+        let mut named = Text::new();
+        let next = vmas.next(&mut |line| named = name(line.name));
+        let known = next.map_err(|errno| match errno {
+            Errno::IO => NOT_UNDERSTOOD,
+            errno => Error::Process(pid, source, errno, None),
+        })?;
+        match known {
+            Some(known) => take(&Vma { known, name: named })?,
+            None => return Ok(()),
         }
     }
+}
+
+/// What is mapped now, and whether maps will do or it takes smaps, for which the kernel walks all
+/// pages of the process once more. Only smaps tells zero pages from shared ones where frames are
+/// hidden, what shared memory is in swap, what a userfaultfd serves, what is a device's, and what
+/// is of hugetlb pages.
+///
+/// # Errors
+/// As [`each_vma`].
+pub(super) fn source(counter: &Counter, doubts: Doubts) -> Result<(Mappings, &'static str), Error> {
+    let pid = counter.pid();
+    let mut mappings = Mappings::none();
+    let mut needs_flags = counter.frames_are_hidden()
+        || doubts.has(Doubts::HALF_SWAPPED)
+        || userfaultfd_may_be_in_use();
+    let mut last_file = None;
+    each_vma(pid, "maps", &mut |vma| {
+        mappings.add(vma);
+        let file = (vma.device, vma.inode);
+        if needs_flags || vma.has_file && last_file == Some(file) {
+            return Ok(());
+        }
+        needs_flags = match vma.has_file {
+            true => !is_plain_file(counter, vma),
+            false => vma.is_special && !is_known_special(vma),
+        };
+        last_file = vma.has_file.then_some(file);
+        Ok(())
+    })?;
+    let source = if needs_flags { "smaps" } else { "maps" };
+    Ok((mappings, source))
+}
+
+/// Whether there may be a userfaultfd on this machine. Each is an object of a cache of the kernel's
+/// own (fs/userfaultfd.c, which is never merged with another: it has a constructor); the count is an
+/// upper bound. Unknown is yes. Only root is told.
+fn userfaultfd_may_be_in_use() -> bool {
+    let mut buffer = [0; 256];
+    let objects = read_whole(
+        c"/sys/kernel/slab/userfaultfd_ctx_cache/objects",
+        &mut buffer,
+    );
+    match objects {
+        Ok(text) => word(text).and_then(|(count, _)| decimal(count)) != Some(0),
+        // A kernel without userfaultfd, if there are such files at all.
+        Err(Errno::NOENT) => {
+            read_whole(c"/sys/kernel/slab/mm_struct/objects", &mut buffer).is_err()
+        }
+        Err(_) => true,
+    }
+}
+
+/// Whether what a VMA maps is a file with contents on a file system, of usual pages: not a device, nor
+/// what is one behind a name in /sys or without a name, of which no blocks are on any disk.
+fn is_plain_file(counter: &Counter, vma: &Vma) -> bool {
+    mapped_file(counter.pid(), vma.start, vma.end).is_ok_and(|file| {
+        let large = file.block_bytes > counter.page_kib() * 1024;
+        let hugetlb = large && (vma.start | vma.end).is_multiple_of(file.block_bytes);
+        file.is_regular && file.blocks > 0 && !hugetlb
+    })
+}
+
+/// Whether the flags of such a mapping of the kernel's own are known without asking.
+fn is_known_special(vma: &Vma) -> bool {
+    let name = vma.name.read();
+    vma.unsafe_to_read.is_some() || matches!(name, Ok("[vdso]" | "[vsyscall]"))
 }
 
 /// Counts the pages of a VMA, with what smaps and the file's length tell beyond its page table.
@@ -173,10 +180,11 @@ pub(super) fn each_vma(pid: i32, source: &'static str, take: TakeVma<'_>) -> Res
 pub(super) fn count(
     counter: &mut Counter,
     vma: &Vma,
+    doubts: Doubts,
     seen: &mut dyn FnMut(u64),
 ) -> Result<Census, CensusError> {
     let mut census = counter.count(vma.start, vma.end, seen)?;
-    if vma.fills_up {
+    if vma.has_file {
         census.out_of_reach = match census.absent {
             0 => 0,
             _ => {
@@ -190,13 +198,31 @@ pub(super) fn count(
     if let Some(kib) = vma.anonymous_kib {
         census.know_anonymous(kib / counter.page_kib());
     }
+    // Where nothing at all is in swap, nothing of it is.
+    let unused = !doubts.has(Doubts::HALF_SWAPPED);
+    if let Some(kib) = vma.swap_kib.or(unused.then_some(0)) {
+        census.know_swap(kib / counter.page_kib());
+    }
     Ok(census)
 }
 
-/// Whether an anonymous page of it may be part of a large folio: unless the flags of all its frames
-/// say otherwise, which only root is told.
-pub(super) fn may_be_large(counter: &mut Counter, vma: &Vma, census: &Census) -> bool {
-    census.anonymous() > 0 && !counter.has_no_large_folio(vma.start, vma.end)
+/// What there is on this machine that makes bit 56 err.
+pub(super) fn doubts(pid: i32) -> Doubts {
+    Doubts::default()
+        .and_if(large::possible(), Doubts::LARGE)
+        .and_if(!nothing_is_joined(pid), Doubts::JOINED)
+        .and_if(!nothing_is_half_swapped(), Doubts::HALF_SWAPPED)
+}
+
+/// Whether bit 56 may err in it: unless the flags of all its frames say otherwise, which only root
+/// is told.
+pub(super) fn bit_56_may_err(
+    counter: &mut Counter,
+    vma: &Vma,
+    census: &Census,
+    doubts: Doubts,
+) -> bool {
+    doubts.concern(census) > 0 && !counter.is_sure(vma.start, vma.end, doubts)
 }
 
 /// Where in a mapping its file has ended, in whole pages: nothing can be brought in from there on.
@@ -204,23 +230,16 @@ pub(super) fn may_be_large(counter: &mut Counter, vma: &Vma, census: &Census) ->
 fn behind(counter: &Counter, vma: &Vma) -> u64 {
     let len = match counter.frames_are_hidden() {
         true => None,
-        false => mapped_bytes(counter.pid(), vma.start, vma.end)
+        false => mapped_file(counter.pid(), vma.start, vma.end)
             .ok()
-            .flatten(),
+            .filter(|file| file.is_regular)
+            .map(|file| file.bytes),
     };
     let pages = len.map(|len| len.next_multiple_of(counter.page_kib() * 1024));
     pages.map_or(vma.end, |bytes| {
         let mapped = bytes.saturating_sub(vma.offset);
         vma.end.min(vma.start.saturating_add(mapped))
     })
-}
-
-/// Opens a file of the process, or says why it cannot be.
-///
-/// # Errors
-/// [`Error::Process`] with the likely cause.
-pub(super) fn open(pid: i32, file: &'static str) -> Result<rustix::fd::OwnedFd, Error> {
-    open_proc(Process::Id(pid), file).map_err(|errno| refused(pid, file, errno))
 }
 
 /// The error of a file, or a call, that the kernel refused, with the likely cause.
@@ -232,7 +251,10 @@ const CAP_SYS_PTRACE: u64 = 1 << 19;
 
 /// Why a process cannot be looked at, as far as /proc shows it: the rules of
 /// `__ptrace_may_access`, kernel/ptrace.c, and of Yama.
-fn denial(pid: i32, errno: Errno) -> Option<Denial> {
+pub(super) fn denial(pid: i32, errno: Errno) -> Option<Denial> {
+    if matches!(errno, Errno::MFILE | Errno::NFILE) {
+        return Some(Denial::Descriptors);
+    }
     let (mut theirs, mut own) = ([0; 4096], [0; 4096]);
     let own = read_proc(Process::Myself, "status", &mut own).ok()?;
     let Ok(theirs) = read_proc(Process::Id(pid), "status", &mut theirs) else {
@@ -335,15 +357,6 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_bites_is_known_by_its_flags() {
-        assert_eq!(danger(b" rd mr pf io de dd "), Some("device-memory"));
-        assert_eq!(danger(b" rd wr mr mw me um ac "), Some("userfaultfd"));
-        assert_eq!(danger(b" rd wr mr mw me ac sd "), None);
-        // Not a flag, but a part of one.
-        assert_eq!(danger(b" iox umx"), None);
-    }
-
-    #[test]
     fn each_refusal_has_its_cause() {
         const OWN: &[u8] = b"Uid:\t1\t1\t1\t1\nGid:\t1\t1\t1\t1\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n";
         const ROOT: &[u8] = b"Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nCapPrm:\t0000000000080000\nCapEff:\t0000000000080000\n";
@@ -394,20 +407,6 @@ mod tests {
         }
         assert!(more_capable(own, b"CapPrm:\t0000000000000003\n"));
         assert!(!more_capable(own, b"CapPrm:\t0000000000000001\n"));
-    }
-
-    /// smaps counts no hugetlb page as anonymous, private ones included.
-    #[test]
-    fn zero_anonymous_kib_of_hugetlb_is_no_answer() {
-        let told = |flags: &[u8]| {
-            let header = MapsLine::parse(b"1000-2000 rw-p 00000000 00:00 0 ").unwrap();
-            let mut vma = Vma::of(&header);
-            vma.field(b"Anonymous:             0 kB").unwrap();
-            vma.field(flags).unwrap();
-            vma.anonymous_kib
-        };
-        assert_eq!(told(b"VmFlags: rd wr mr mw me ac"), Some(0));
-        assert_eq!(told(b"VmFlags: rd wr mr mw me de ht"), None);
     }
 
     /// Every process has a stack, and the kernel's own pages that no reader should touch.

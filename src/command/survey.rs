@@ -2,7 +2,7 @@
 //! nothing of its memory.
 
 use super::env::{self, Context, Kernel};
-use super::forecast::{Forecast, Outlook, Splits, UNTRIED};
+use super::forecast::{Forecast, HUGETLB_WARNING, Outlook, Splits, UNTRIED};
 use super::live::{self, KERNEL_HALF, Mappings, Vma, each_vma};
 use super::progress::Progress;
 use crate::cli::Effective;
@@ -11,9 +11,8 @@ use crate::emit::record::Status;
 use crate::emit::stream::{Preamble, Rows};
 use crate::emit::survey_row::SurveyRow;
 use crate::error::Error;
-use crate::measure::census::{Census, CensusError, Counter};
+use crate::measure::census::{Census, CensusError, Counter, Doubts};
 use crate::reader::Method;
-use crate::reader::hybrid::large;
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stderr, stdout};
@@ -41,21 +40,16 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     // Opened first: pagemap shows what it showed then even if rights change.
     let counter = Counter::open(pid, auxv.page_bytes())
         .map_err(|errno| live::refused(pid, "pagemap", errno))?;
-    // Without frames, smaps tells zero pages from shared ones; it costs a second look.
-    let source = if counter.frames_are_hidden() {
-        "smaps"
-    } else {
-        "maps"
-    };
-    let before = Mappings::now(pid)?;
+    let doubts = live::doubts(pid);
+    let (before, source) = live::source(&counter, doubts)?;
     let mut survey = Survey {
         pid,
         counter,
-        splits: Splits::untried(clock, auxv.page_bytes()),
+        splits: Splits::untried(clock, auxv.page_bytes(), &READERS),
         label: options.common.label,
         kernel: kernel.release(),
         page_bytes: auxv.page_bytes() as u64,
-        large: large::possible(),
+        doubts,
         total: Totals {
             split: [Some(0); 3],
             ..Totals::default()
@@ -74,25 +68,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     let mut preamble = Preamble::begin(stdout())?;
     env::write(&mut preamble, &context)?;
     let mut rows = preamble.header::<SurveyRow<'_>>(before.vmas + 1)?;
-    let mut during = Mappings::none();
-    let walked = each_vma(pid, source, &mut |vma| {
-        during.add(vma);
-        survey.vma(vma, &mut rows)
-    });
-    survey.progress.clear();
-    // Of a process that has ended, maps just ends, too.
-    let state = match survey.counter.is_alive() {
-        // There was none from the start.
-        _ if before.vmas == 0 => State::Steady,
-        Err(_) => State::Gone,
-        Ok(()) => {
-            walked?;
-            match before == during && Mappings::now(pid)? == before {
-                true => State::Steady,
-                false => State::Changed,
-            }
-        }
-    };
+    let state = survey.every_vma(before, source, &mut rows)?;
     survey.finish(rows, state)?;
     if !options.common.quiet {
         // A courtesy of standard error.
@@ -129,12 +105,11 @@ const READERS: [Method; 3] = [Method::Proc, Method::Vmread, Method::Hybrid];
 struct Survey<'s> {
     pid: i32,
     counter: Counter,
-    splits: Splits,
+    splits: Splits<'static>,
     label: &'s str,
     kernel: &'s str,
     page_bytes: u64,
-    /// Whether this machine has large folios of anonymous memory.
-    large: bool,
+    doubts: Doubts,
     total: Totals,
     progress: Progress,
     /// Bytes that were looked at.
@@ -145,6 +120,36 @@ struct Survey<'s> {
 const STEP_MIB: u64 = 4096;
 
 impl<'s> Survey<'s> {
+    /// Looks at every VMA, and whether they are still those that were there `before`.
+    fn every_vma(
+        &mut self,
+        before: Mappings,
+        source: &'static str,
+        rows: &mut Rows<Output>,
+    ) -> Result<State, Error> {
+        let mut during = Mappings::none();
+        let walked = each_vma(self.pid, source, &mut |vma| {
+            during.add(vma);
+            self.vma(vma, rows)
+        });
+        self.progress.clear();
+        // Of a process that has ended, maps just ends, too.
+        match self.counter.is_alive() {
+            // There was none from the start.
+            _ if before.vmas == 0 => Ok(State::Steady),
+            Err(_) => Ok(State::Gone),
+            Ok(()) => {
+                walked?;
+                Ok(
+                    match before == during && Mappings::now(self.pid)? == before {
+                        true => State::Steady,
+                        false => State::Changed,
+                    },
+                )
+            }
+        }
+    }
+
     fn vma(&mut self, vma: &Vma, rows: &mut Rows<Output>) -> Result<(), Error> {
         let counted = match vma.start {
             KERNEL_HALF.. => None,
@@ -152,8 +157,8 @@ impl<'s> Survey<'s> {
         };
         let census = counted.as_ref().and_then(|counted| counted.as_ref().ok());
         let forecast = census.map(|census| {
-            let large = self.large && live::may_be_large(&mut self.counter, vma, census);
-            Forecast::of(vma, census, large)
+            let unsure = live::bit_56_may_err(&mut self.counter, vma, census, self.doubts);
+            Forecast::of(vma, census, unsure)
         });
         let mut row = self.row(census);
         let (mut start, mut end) = (Text::new(), Text::new());
@@ -186,7 +191,7 @@ impl<'s> Survey<'s> {
 
     fn count(&mut self, vma: &Vma) -> Result<Census, CensusError> {
         let (looked_at, progress) = (&mut self.looked_at, &self.progress);
-        live::count(&mut self.counter, vma, &mut |bytes| {
+        live::count(&mut self.counter, vma, self.doubts, &mut |bytes| {
             let before = *looked_at >> 20;
             *looked_at += bytes;
             let now = *looked_at >> 20;
@@ -212,8 +217,8 @@ impl<'s> Survey<'s> {
             exclusive_pages: count(|census| census.exclusive),
             shared_anon_pages: count(|census| census.shared_anon),
             file_pages: count(|census| census.file),
-            swapped_pages: count(|census| census.swapped),
-            absent_pages: count(|census| census.absent),
+            swapped_pages: count(Census::in_swap),
+            absent_pages: count(|census| census.absent + census.poisoned),
             proc_split_pages: None,
             vmread_split_pages: None,
             vmread_extra_kib: None,
@@ -234,33 +239,38 @@ impl<'s> Survey<'s> {
         row.name = TOTAL;
         self.fill(&mut row, self.total.split, self.total.forecast.faulted);
         row.advice = self.advice().0.name();
-        row.status = match (self.total.vmas, self.total.lost) {
-            _ if state == State::Gone => Status::Skipped(GONE),
-            (0, _) => Status::Skipped("no-memory"),
-            _ if state == State::Changed => Status::Skipped("mappings-changed"),
-            (_, 1..) => Status::Skipped("not-all-looked-at"),
-            _ if self.splits.untried => Status::Skipped("no-reader-tried"),
-            _ => Status::Ok,
-        };
-        if row.status != Status::Ok {
+        let (reason, ended) = self.ending(state);
+        if let Some(reason) = reason {
+            row.status = Status::Skipped(reason);
             row.advice = "";
         }
         rows.row(&row)?;
         rows.end()?;
-        match row.status {
-            Status::Skipped("no-memory") => Err(Error::Invalid(
-                "the process has no memory: a zombie or a kernel thread",
-            )),
-            Status::Skipped(GONE) => Err(Error::Ended(self.pid)),
-            Status::Skipped("mappings-changed") => Err(Error::Invalid(
-                "the process changed its mappings meanwhile; stop it (kill -STOP) and try again",
-            )),
-            Status::Ok => Ok(()),
-            _ if self.splits.untried => Err(UNTRIED),
-            _ => Err(Error::Invalid(
-                "not every VMA could be looked at: see the status column",
-            )),
-        }
+        ended
+    }
+
+    /// Why the total is none, and what that is as an error.
+    fn ending(&self, state: State) -> (Option<&'static str>, Result<(), Error>) {
+        let (reason, error) = match (self.total.vmas, self.total.lost) {
+            _ if state == State::Gone => (GONE, Error::Ended(self.pid)),
+            (0, _) => (
+                "no-memory",
+                Error::Invalid("the process has no memory: a zombie or a kernel thread"),
+            ),
+            _ if state == State::Changed => (
+                "mappings-changed",
+                Error::Invalid(
+                    "the process changed its mappings meanwhile; stop it (kill -STOP) and try again",
+                ),
+            ),
+            (_, 1..) => (
+                "not-all-looked-at",
+                Error::Invalid("not every VMA could be looked at: see the status column"),
+            ),
+            _ if self.splits.untried => ("no-reader-tried", UNTRIED),
+            _ => return (None, Ok(())),
+        };
+        (Some(reason), Err(error))
     }
 
     fn fill(
@@ -306,7 +316,7 @@ impl<'s> Survey<'s> {
         line.number(census.shared_anon)
             .add(" anonymous and shared, ");
         line.number(census.file).add(" of files; ");
-        line.number(census.swapped).add(" swapped out\n");
+        line.number(census.in_swap()).add(" swapped out\n");
         for (reader, pages) in READERS.iter().zip(self.total.split) {
             line.add("  ").add(reader.name()).add(" would split ");
             match (pages, self.kib(pages)) {
@@ -315,8 +325,8 @@ impl<'s> Survey<'s> {
                     line.add(" KiB of the machine's memory\n")
                 }
                 _ => line.add(
-                    "an unknown number of pages: it could not be tried here, or huge or \
-                     swapped-out pages may be shared\n",
+                    "an unknown number of pages: it could not be tried here, or pages may be shared \
+                     that are huge, in swap or joined by KSM\n",
                 ),
             };
         }
@@ -325,6 +335,9 @@ impl<'s> Survey<'s> {
         line.number(faulted).add(" pages (");
         line.number(self.kib(Some(faulted)).unwrap_or(0) >> 10);
         line.add(" MiB) that are absent or swapped out\n");
+        if self.total.forecast.hugetlb > 0 {
+            line.add(HUGETLB_WARNING);
+        }
         let (reader, why) = self.advice();
         line.add("  read it with ").add(reader.name()).add(why);
         line.add("\n");

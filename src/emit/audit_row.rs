@@ -95,8 +95,9 @@ record! {
         /// Of `split_pages`, those that bit 56 had called the process's own; empty where frames
         /// cannot be seen.
         split_exclusive_pages: Option<u64>,
-        /// Faults charged to the tool beyond the pages that it split or brought in: pages split
-        /// that cannot be seen, unshared in place, or of the tool itself.
+        /// Faults charged to the tool beyond the pages that it split or brought in, in windows
+        /// looked at again; where `split_pages` is unknown for want of frame numbers, as many as
+        /// may have been copies.
         unexplained_faults: Option<u64>,
         /// AnonHugePages of the process.
         target_anon_huge_kib: Option<i64>,

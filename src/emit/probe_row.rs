@@ -8,7 +8,8 @@ use crate::record;
 pub mod reason {
     /// This kernel, or this CPU, has no such kind of memory.
     pub const NO_SUCH_KIND: &str = "no-such-kind-here";
-    /// The kernel could give it, and did not: memory is short, or in pieces.
+    /// The kernel could give it, and did not: memory is short, or in pieces, or something else
+    /// lies there.
     pub const NOT_GIVEN: &str = "kernel-did-not-give-it";
     /// Something has to be set up first, which `--setup` does.
     pub const NEEDS_SETUP: &str = "needs-setup";
@@ -31,6 +32,8 @@ pub mod reason {
     pub const FALSE_ZEROS: &str = "false-zeros";
     /// A page that nobody shared lies in another frame now: copied, or moved by the kernel.
     pub const PAGES_MOVED: &str = "pages-moved";
+    /// Dirty pages became clean where they lie: the kernel has written them back meanwhile.
+    pub const WRITTEN_BACK: &str = "pages-written-back";
     /// All that are no loss.
     pub const NO_LOSS: [&str; 11] = [
         FALSE_ZEROS,

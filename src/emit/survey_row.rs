@@ -35,7 +35,7 @@ record! {
         shared_anon_pages: Option<u64>,
         /// Of these, of a file or of shared anonymous memory.
         file_pages: Option<u64>,
-        /// Pages that are swapped out (or migrating, poisoned).
+        /// Pages that are in swap, those of shared memory among them.
         swapped_pages: Option<u64>,
         /// Pages that were never touched or are not mapped now.
         absent_pages: Option<u64>,

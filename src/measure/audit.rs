@@ -4,7 +4,9 @@
 
 use super::census::{CensusError, Counter, Entries, is_reserve, window_end};
 use crate::proc::pagemap::{Entry, Frame};
+use crate::reader::vma::Vma;
 use crate::reader::{End, Reader};
+use crate::sys::errno::is_lack;
 use crate::sys::process::{Faults, own_faults};
 use crate::sys::remote::RemoteSpan;
 use crate::sys::{Clock, Errno, Region, RemoteAddr};
@@ -16,6 +18,8 @@ pub enum Ended {
     Gone,
     /// The reader may not.
     Refused(Errno),
+    /// The tool lacks descriptors or memory, which says nothing of the process.
+    Lacks(Errno),
     /// The page table cannot be read.
     Pagemap(Errno),
 }
@@ -44,13 +48,32 @@ pub struct Fate {
     pub faulted_in: u64,
     /// Swapped out before, present now.
     pub swapped_in: u64,
+    /// Whether more of them, or fewer, may have come out of swap: shared memory has no entry there,
+    /// and a mark of userfaultfd looks the same to who sees no frames.
+    pub swap_unseen: bool,
+    /// Of hugetlb memory and tracked before, the same frame, and the process's own now, while the
+    /// reader was charged with faults: taken from the others (mm/hugetlb.c, `hugetlb_wp`).
+    pub taken: u64,
     /// Changed in another way, which reading does not explain.
     pub raced: u64,
+    /// Entries of pages in swap before.
+    in_swap: u64,
+}
+
+/// What is known of a range before its pages are looked at.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    /// The zero page's frame where frames can be seen.
+    zero: Option<Frame>,
+    /// Whether none of it is in swap.
+    no_swap: bool,
 }
 
 impl Fate {
-    /// Takes one page over. `zero` is the zero page's frame where frames can be seen.
-    fn page(&mut self, before: Entry, after: Entry, zero: Option<Frame>) {
+    /// Takes one page over.
+    fn page(&mut self, before: Entry, after: Entry, Known { zero, no_swap }: Known) {
+        let in_swap = before.swapped() && !before.guard() && before.mark().is_none() && !no_swap;
+        self.in_swap += u64::from(in_swap);
         let anonymous = before.present() && !before.file_or_shared_anon();
         let is_zero = zero.is_some() && before.frame() == zero;
         if anonymous && !before.exclusive() && !is_zero {
@@ -68,12 +91,25 @@ impl Fate {
             return;
         }
         match (before.present(), after.present()) {
-            (false, true) if before.swapped() => self.swapped_in += 1,
+            (false, true) if in_swap => {
+                self.swapped_in += 1;
+                self.swap_unseen |= before.uffd_wp() && zero.is_none();
+            }
             (false, true) => self.faulted_in += 1,
             (true, false) => self.raced += 1,
             (true, true) if before.frame() != after.frame() => self.raced += 1,
             _ => {}
         }
+    }
+
+    /// What was called raced, or split where frames are hidden, was taken from others.
+    fn take(&mut self, pages: u64, hidden: bool) {
+        let place = match hidden {
+            true => &mut self.split,
+            false => &mut self.raced,
+        };
+        *place -= pages;
+        self.taken += pages;
     }
 
     /// Where frames cannot be seen, they are the same.
@@ -92,6 +128,11 @@ impl Fate {
             _ => &mut self.raced,
         }
     }
+}
+
+/// Whether nobody else maps it, by bit 56. Without frame numbers a copy of it looks the same.
+const fn is_own(entry: Entry) -> bool {
+    entry.present() && !entry.file_or_shared_anon() && entry.exclusive()
 }
 
 /// What one pass did.
@@ -115,6 +156,13 @@ pub struct Tally {
     pub ns: u64,
     /// Charged to the tool meanwhile; `None` where a filter denies the counters.
     pub faults: Option<Faults>,
+    /// Of these, in windows that were looked at again: those beyond the pages that were seen to be
+    /// split or brought in.
+    pub unexplained: u64,
+    /// Where frames are hidden, the most pages that may have been copied without being seen: the
+    /// window's faults that nothing accounts for for certain, no more than it had pages whose copy
+    /// cannot be told from them.
+    pub unseen: u64,
     /// Pages.
     pub fate: Fate,
 }
@@ -160,27 +208,30 @@ impl Auditor {
         })
     }
 
-    /// Reads a VMA in windows; `seen` is told of each how many bytes it has. `is_zeros`: what is
-    /// absent of it was never written. Then windows of nothing else are left out: to read a
-    /// reserve of terabytes would take as long, and make the process's page tables as large.
+    /// Reads a VMA in windows; `seen` is told of each how many bytes it has. Where what is absent of
+    /// it was never written, windows of nothing else are left out: to read a reserve of terabytes
+    /// would take as long, and make the process's page tables as large.
     ///
     /// # Errors
     /// See [`Ended`]; `tally` holds what was done until then.
     pub fn read(
         &mut self,
         reader: &mut dyn Reader,
-        (start, end): (u64, u64),
-        is_zeros: bool,
+        vma: &Vma,
         tally: &mut Tally,
         seen: &mut dyn FnMut(u64),
     ) -> Result<(), Ended> {
-        let mut at = start;
-        while at < end {
-            let next = window_end(at, end, self.page_bytes);
-            self.window(reader, (at, next), is_zeros, tally)?;
+        let mut at = vma.start;
+        let entries = tally.fate.in_swap;
+        while at < vma.end {
+            let next = window_end(at, vma.end, self.page_bytes);
+            self.window(reader, (at, next), vma, tally)?;
             seen(next - at);
             at = next;
         }
+        let entries = tally.fate.in_swap - entries;
+        let pages = vma.swap_kib.map(|kib| kib / self.counter.page_kib());
+        tally.fate.swap_unseen |= vma.has_file && pages.is_none_or(|pages| pages > entries);
         Ok(())
     }
 
@@ -188,12 +239,12 @@ impl Auditor {
         &mut self,
         reader: &mut dyn Reader,
         (start, end): (u64, u64),
-        is_zeros: bool,
+        vma: &Vma,
         tally: &mut Tally,
     ) -> Result<(), Ended> {
         let pagemap = &self.counter.pagemap;
         let before = pagemap.look(start, end, &mut self.before)?;
-        if is_zeros && is_reserve(before) {
+        if !vma.has_file && is_reserve(before) {
             tally.left_out += end - start;
             return Ok(());
         }
@@ -204,14 +255,22 @@ impl Auditor {
             buffer: self.buffer.bytes_mut(),
             page_bytes: self.page_bytes,
         };
+        let was = *tally;
         let ended = calls.all(reader, start, end, tally);
         let after = pagemap.look(start, end, &mut self.after)?;
-        for (&before, &after) in before.iter().zip(after) {
-            let zero = self.counter.zero_frame;
-            tally.fate.page(Entry(before), Entry(after), zero);
-        }
+        let zero = self.counter.zero_frame;
+        tally.compare(&was, (before, after), vma, zero, self.page_bytes);
         ended
     }
+}
+
+/// Whether an anonymous page that others had, too, is the process's own now, in the same frame.
+fn is_let_go(before: Entry, after: Entry) -> bool {
+    let anonymous = |entry: Entry| entry.present() && !entry.file_or_shared_anon();
+    anonymous(before)
+        && anonymous(after)
+        && before.frame() == after.frame()
+        && (before.exclusive(), after.exclusive()) == (false, true)
 }
 
 /// The reader's calls for one window.
@@ -246,6 +305,7 @@ impl Calls<'_> {
                 End::Failed(errno @ (Errno::PERM | Errno::ACCESS | Errno::NOSYS)) => {
                     return Err(Ended::Refused(errno));
                 }
+                End::Failed(errno) if is_lack(errno) => return Err(Ended::Lacks(errno)),
                 End::Failed(errno) => errno,
                 // The second look tells whether the process is gone.
                 End::Short => Errno::NODATA,
@@ -306,6 +366,58 @@ impl Calls<'_> {
 }
 
 impl Tally {
+    /// Takes a window over: its entries before and after; `was` is from before it.
+    fn compare(
+        &mut self,
+        was: &Self,
+        (before, after): (&[u64], &[u64]),
+        vma: &Vma,
+        zero: Option<Frame>,
+        page_bytes: u64,
+    ) {
+        let known = Known {
+            zero,
+            no_swap: !vma.may_be_swapped(),
+        };
+        let pages = before.iter().zip(after);
+        let pages = pages.map(|(&before, &after)| (Entry(before), Entry(after)));
+        for (before, after) in pages.clone() {
+            self.fate.page(before, after, known);
+        }
+        // A frame that stays while the reader is charged for it is no race.
+        let is_charged = was.faults.is_none() || was.faults != self.faults;
+        if vma.is_hugetlb && is_charged {
+            let stayed = pages.filter(|&(before, after)| is_let_go(before, after));
+            self.fate.take(stayed.count() as u64, known.zero.is_none());
+        }
+        let own = before.iter().filter(|&&entry| is_own(Entry(entry)));
+        // Fewer than a huge page has came in one by one; those of a file do not.
+        let one_by_one = if vma.has_file { 0 } else { page_bytes / 8 };
+        let own = own.count() as u64;
+        // One fault copies all pages of a huge one.
+        let at_once = vma.is_hugetlb && is_charged;
+        self.explain(was, if at_once { 0 } else { own }, one_by_one);
+        self.unseen += if at_once { own } else { 0 };
+    }
+
+    /// Sets the faults of a window against what was seen of its pages; `was` is from before it.
+    /// Of its pages, `own` could be copied and look the same, but for the frame. Less than
+    /// `one_by_one` pages came in with a fault each; of more a fault may have brought several
+    /// (the huge zero page, or what lies around it in a file: mm/memory.c, `do_fault_around`).
+    fn explain(&mut self, was: &Self, own: u64, one_by_one: u64) {
+        let Some((now, before)) = self.faults.zip(was.faults) else {
+            return;
+        };
+        let seen = |fate: &Fate| fate.split + fate.taken;
+        let came = |fate: &Fate| fate.faulted_in + fate.swapped_in;
+        let came = came(&self.fate) - came(&was.fate);
+        let more = now.since(before);
+        let more = (more.minor + more.major).saturating_sub(seen(&self.fate) - seen(&was.fate));
+        self.unexplained += more.saturating_sub(came);
+        let explained = if came < one_by_one { came } else { 0 };
+        self.unseen += own.min(more.saturating_sub(explained));
+    }
+
     /// Bytes that did not come; `joined`: right behind those before.
     fn miss(&mut self, bytes: u64, joined: Option<bool>, errno: Errno) {
         if bytes == 0 {
@@ -320,19 +432,72 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proc::maps::MapsLine;
+    use crate::proc::pagemap::bits::{EXCLUSIVE, FILE, PRESENT, SWAPPED};
     use crate::reader::{BlockReader, Method};
-
-    const PRESENT: u64 = 1 << 63;
-    const SWAPPED: u64 = 1 << 62;
-    const FILE: u64 = 1 << 61;
-    const OWN: u64 = 1 << 56;
 
     fn fate(pages: &[(u64, u64)]) -> Fate {
         let mut fate = Fate::default();
         for &(before, after) in pages {
-            fate.page(Entry(before), Entry(after), Entry(PRESENT | 3).frame());
+            let zero = Entry(PRESENT | 3).frame();
+            let known = Known {
+                zero,
+                no_swap: false,
+            };
+            fate.page(Entry(before), Entry(after), known);
         }
-        fate
+        Fate { in_swap: 0, ..fate }
+    }
+
+    /// Nothing but the entry of a page in swap shows that one was brought in.
+    #[test]
+    fn a_mark_was_never_in_swap() {
+        const WRITE_PROTECTED: u64 = SWAPPED | 1 << 57;
+        let came = |entry: u64, hidden: bool, no_swap: bool| {
+            let mut fate = Fate::default();
+            let zero = Entry(PRESENT | 3).frame().filter(|_| !hidden);
+            fate.page(
+                Entry(entry),
+                Entry(PRESENT | EXCLUSIVE),
+                Known { zero, no_swap },
+            );
+            (fate.swapped_in, fate.faulted_in, fate.swap_unseen)
+        };
+        assert_eq!(came(SWAPPED | 0x60, false, false), (1, 0, false));
+        assert_eq!(came(SWAPPED | 0x60, false, true), (0, 1, false));
+        assert_eq!(came(WRITE_PROTECTED | 0x3f, false, false), (0, 1, false));
+        assert_eq!(came(WRITE_PROTECTED | 0x60, false, false), (1, 0, false));
+        // Swapped out and protected, or never there.
+        assert_eq!(came(WRITE_PROTECTED, true, false), (1, 0, true));
+        assert_eq!(came(WRITE_PROTECTED, true, true), (0, 1, false));
+    }
+
+    #[test]
+    fn what_is_taken_from_others_is_no_race() {
+        let shared = (Entry(PRESENT | 7), Entry(PRESENT | EXCLUSIVE | 7));
+        assert!(is_let_go(shared.0, shared.1));
+        for (before, after) in [
+            (PRESENT | 7, PRESENT | EXCLUSIVE | 8),
+            (PRESENT | EXCLUSIVE | 7, PRESENT | EXCLUSIVE | 7),
+            (PRESENT | FILE | 7, PRESENT | EXCLUSIVE | 7),
+            (PRESENT | 7, 0),
+        ] {
+            assert!(!is_let_go(Entry(before), Entry(after)), "{before:x}");
+        }
+        let mut fate = fate(&[(shared.0.0, shared.1.0)]);
+        fate.take(1, false);
+        assert_eq!((fate.taken, fate.raced, fate.split), (1, 0, 0));
+    }
+
+    /// Private memory without a file, or with one.
+    fn vma(start: u64, end: u64, file: &str) -> Vma {
+        let mut line = crate::text::Text::new();
+        line.address(start).add("-").address(end);
+        line.add(" rw-p 00000000 ").add(file);
+        let line = line.read().unwrap();
+        let mut vma = Vma::of(&MapsLine::parse(line.as_bytes()).unwrap());
+        vma.swap_kib = Some(0);
+        vma
     }
 
     #[test]
@@ -342,17 +507,20 @@ mod tests {
             split: 1,
             ..Fate::default()
         };
-        assert_eq!(fate(&[(PRESENT | 7, PRESENT | OWN | 8)]), split);
+        assert_eq!(fate(&[(PRESENT | 7, PRESENT | EXCLUSIVE | 8)]), split);
         // Bit 56 stays 0 on a large folio, or a fork shares the copy.
         assert_eq!(fate(&[(PRESENT | 7, PRESENT | 8)]), split);
         let exclusive = Fate {
             split_exclusive: 1,
             ..split
         };
-        assert_eq!(fate(&[(PRESENT | OWN | 7, PRESENT | OWN | 8)]), exclusive);
-        assert_eq!(fate(&[(PRESENT | OWN | 7, PRESENT | 8)]), exclusive);
+        assert_eq!(
+            fate(&[(PRESENT | EXCLUSIVE | 7, PRESENT | EXCLUSIVE | 8)]),
+            exclusive
+        );
+        assert_eq!(fate(&[(PRESENT | EXCLUSIVE | 7, PRESENT | 8)]), exclusive);
         // Without frames only bit 56 tells.
-        assert_eq!(fate(&[(PRESENT, PRESENT | OWN)]), split);
+        assert_eq!(fate(&[(PRESENT, PRESENT | EXCLUSIVE)]), split);
         let shared = Fate {
             tracked: 1,
             still_shared: 1,
@@ -366,7 +534,7 @@ mod tests {
             ..Fate::default()
         };
         // The others let it go; gone; swapped out.
-        for after in [PRESENT | OWN | 7, 0, SWAPPED | 1] {
+        for after in [PRESENT | EXCLUSIVE | 7, 0, SWAPPED | 1] {
             assert_eq!(fate(&[(PRESENT | 7, after)]), raced, "{after:x}");
         }
     }
@@ -376,14 +544,14 @@ mod tests {
         let pages = [
             (0, PRESENT | FILE | 9),
             (0, PRESENT | 3),
-            (SWAPPED | 5, PRESENT | OWN | 9),
+            (SWAPPED | 5, PRESENT | EXCLUSIVE | 9),
             (0, 0),
             (PRESENT | 3, PRESENT | 3),
-            (PRESENT | OWN | 9, PRESENT | OWN | 9),
+            (PRESENT | EXCLUSIVE | 9, PRESENT | EXCLUSIVE | 9),
             (PRESENT | FILE | 9, PRESENT | FILE | 9),
-            (PRESENT | 3, PRESENT | OWN | 10),
-            (PRESENT | FILE | 9, PRESENT | OWN | 10),
-            (PRESENT | OWN | 9, 0),
+            (PRESENT | 3, PRESENT | EXCLUSIVE | 10),
+            (PRESENT | FILE | 9, PRESENT | EXCLUSIVE | 10),
+            (PRESENT | EXCLUSIVE | 9, 0),
         ];
         let want = Fate {
             faulted_in: 2,
@@ -392,6 +560,41 @@ mod tests {
             ..Fate::default()
         };
         assert_eq!(fate(&pages), want);
+    }
+
+    /// Faults, pages split, pages that came in, pages whose copy would not show.
+    #[test]
+    fn a_fault_that_brings_several_pages_in_hides_no_copy() {
+        let explain = |faults: u64, split: u64, came: u64, own: u64, one_by_one: u64| {
+            let was = Tally {
+                faults: Some(Faults { minor: 7, major: 1 }),
+                fate: Fate {
+                    split: 5,
+                    faulted_in: 5,
+                    ..Fate::default()
+                },
+                ..Tally::default()
+            };
+            let mut tally = was;
+            tally.faults = Some(Faults {
+                minor: 7 + faults,
+                major: 1,
+            });
+            tally.fate.split += split;
+            tally.fate.faulted_in += came;
+            tally.explain(&was, own, one_by_one);
+            (tally.unexplained, tally.unseen)
+        };
+        // A thousand copies behind what a file's mapping brought in.
+        assert_eq!(explain(1100, 0, 1600, 1000, 0), (0, 1000));
+        assert_eq!(explain(100, 0, 1600, 1000, 0), (0, 100));
+        assert_eq!(explain(100, 0, 1600, 0, 0), (0, 0));
+        assert_eq!(explain(100, 0, 1600, 30, 0), (0, 30));
+        // Anonymous memory, page by page, and by huge pages.
+        assert_eq!(explain(400, 0, 400, 1000, 512), (0, 0));
+        assert_eq!(explain(410, 4, 400, 1000, 512), (6, 6));
+        assert_eq!(explain(600, 0, 600, 1000, 512), (0, 600));
+        assert_eq!(explain(10, 10, 0, 1000, 512), (0, 0));
     }
 
     /// Memory with holes: pages of 16 bytes, of which some cannot be read.
@@ -479,6 +682,7 @@ mod tests {
         for (errno, want) in [
             (Errno::SRCH, Ended::Gone),
             (Errno::PERM, Ended::Refused(Errno::PERM)),
+            (Errno::MFILE, Ended::Lacks(Errno::MFILE)),
         ] {
             let mut calls = Calls {
                 clock: Clock::system_call(),
@@ -521,8 +725,7 @@ mod tests {
         auditor
             .read(
                 &mut reader,
-                (start, start + 8 * PAGE as u64),
-                true,
+                &vma(start, start + 8 * PAGE as u64, "00:00 0 "),
                 &mut tally,
                 &mut |bytes| {
                     windows += bytes;
@@ -552,18 +755,18 @@ mod tests {
         let first = (region.address() as u64).next_multiple_of(WINDOW);
         let page = first + WINDOW + 7 * PAGE - region.address() as u64;
         region.bytes_mut()[page as usize] = 1;
-        let read = |is_zeros| {
+        let read = |file| {
             let counter = Counter::open(pid, PAGE as usize).unwrap();
             let clock = Clock::system_call();
             let mut auditor = Auditor::new(clock, counter, 1 << 20, 1 << 20, 4096).unwrap();
             let mut reader = crate::reader::ProcMem::open(pid).unwrap();
             let mut tally = Tally::default();
-            let range = (first, first + 4 * WINDOW);
-            let read = auditor.read(&mut reader, range, is_zeros, &mut tally, &mut |_| ());
+            let vma = vma(first, first + 4 * WINDOW, file);
+            let read = auditor.read(&mut reader, &vma, &mut tally, &mut |_| ());
             assert_eq!(read, Ok(()));
             (tally.bytes, tally.readable, tally.left_out)
         };
-        assert_eq!(read(true), (WINDOW, WINDOW, 3 * WINDOW));
-        assert_eq!(read(false), (4 * WINDOW, 4 * WINDOW, 0));
+        assert_eq!(read("00:00 0 "), (WINDOW, WINDOW, 3 * WINDOW));
+        assert_eq!(read("08:01 5 /file"), (4 * WINDOW, 4 * WINDOW, 0));
     }
 }

@@ -2,7 +2,7 @@
 //! is touched.
 
 use crate::emit::crc::Crc32;
-use crate::proc::pagemap::{ENTRY_BYTES, Entry, Frame, file_offset};
+use crate::proc::pagemap::{ENTRY_BYTES, Entry, Frame, Mark, file_offset};
 use crate::sys::file::{Process, open, open_proc, read_at, read_proc, read_words_at};
 use crate::sys::{Errno, Region};
 use rustix::fd::{AsFd, OwnedFd};
@@ -18,8 +18,13 @@ pub struct Census {
     pub zero: u64,
     /// Of a file or of shared anonymous memory (bit 61).
     pub file: u64,
-    /// Swapped out, or another entry that is no page (bit 62).
+    /// Swapped out, or another entry that is no page (bit 62) and not known for what it is; see
+    /// [`know_swap`](Self::know_swap).
     pub swapped: u64,
+    /// Of shared memory, in swap: pagemap shows nothing there.
+    pub swapped_shared: u64,
+    /// Poisoned: whoever touches one gets SIGBUS.
+    pub poisoned: u64,
     /// Guard regions (bit 58): whoever touches one gets SIGSEGV.
     pub guard: u64,
     /// None of these.
@@ -37,7 +42,11 @@ impl Census {
             (true, _) if zero_frame.is_some() && entry.frame() == zero_frame => &mut self.zero,
             (true, _) => &mut self.shared_anon,
             (false, _) if entry.guard() => &mut self.guard,
-            (false, true) => &mut self.swapped,
+            (false, true) => match entry.mark() {
+                None => &mut self.swapped,
+                Some(Mark::Poison) => &mut self.poisoned,
+                Some(Mark::Other) => &mut self.absent,
+            },
             (false, false) => &mut self.absent,
         };
         *place += 1;
@@ -50,6 +59,8 @@ impl Census {
         self.zero += other.zero;
         self.file += other.file;
         self.swapped += other.swapped;
+        self.swapped_shared += other.swapped_shared;
+        self.poisoned += other.poisoned;
         self.guard += other.guard;
         self.absent += other.absent;
         self.out_of_reach += other.out_of_reach;
@@ -61,6 +72,21 @@ impl Census {
         let shared = pages.saturating_sub(self.exclusive).min(self.shared_anon);
         self.zero += self.shared_anon - shared;
         self.shared_anon = shared;
+    }
+
+    /// Tells what is in swap by the number of such pages that smaps gives: other entries with bit
+    /// 62 are no pages and not in swap, and shared memory in swap has no entry.
+    pub fn know_swap(&mut self, pages: u64) {
+        let no_swap = self.swapped.saturating_sub(pages);
+        self.swapped -= no_swap;
+        self.swapped_shared = (pages - self.swapped).min(self.absent);
+        self.absent = self.absent - self.swapped_shared + no_swap;
+    }
+
+    /// Pages in swap.
+    #[must_use]
+    pub const fn in_swap(&self) -> u64 {
+        self.swapped + self.swapped_shared
     }
 
     /// Anonymous ones that hold something.
@@ -256,16 +282,16 @@ impl Counter {
         Ok(census)
     }
 
-    /// Whether no anonymous page of `start..end` is part of a large folio, by the flags of each
-    /// frame: only root is told. Unknown is no.
-    pub fn has_no_large_folio(&mut self, start: u64, end: u64) -> bool {
+    /// Whether bit 56 says the truth of every anonymous page of `start..end`, whatever of `doubts`
+    /// there is on this machine, by the flags of each frame: only root is told. Unknown is no.
+    pub fn is_sure(&mut self, start: u64, end: u64, doubts: Doubts) -> bool {
         let Some(flags) = &self.page_flags else {
             return false;
         };
         let mut at = start;
         while at < end {
             match self.pagemap.look(at, end, &mut self.entries) {
-                Ok(words) if any_large(words, flags) == Some(false) => {
+                Ok(words) if any_doubtful(words, flags, doubts) == Some(false) => {
                     at += words.len() as u64 * self.pagemap.page_bytes;
                 }
                 _ => return false,
@@ -275,24 +301,74 @@ impl Counter {
     }
 }
 
-/// Bits of /proc/kpageflags that a page of a large folio has: COMPOUND_HEAD, COMPOUND_TAIL, THP
+/// What makes bit 56 of an anonymous page err: bits of /proc/kpageflags
 /// (include/uapi/linux/kernel-page-flags.h).
-const LARGE: u64 = 1 << 15 | 1 << 16 | 1 << 22;
-/// Frames in a row whose flags one call reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Doubts(u64);
+
+impl Doubts {
+    /// Part of a large folio: COMPOUND_HEAD, COMPOUND_TAIL, THP. There it errs both ways.
+    pub const LARGE: Self = Self(1 << 15 | 1 << 16 | 1 << 22);
+    /// Joined by KSM: a pin takes such a page apart even where only one process maps it.
+    pub const JOINED: Self = Self(1 << 21);
+    /// SWAPCACHE: one process maps it, and another has it in swap still.
+    pub const HALF_SWAPPED: Self = Self(1 << 13);
+
+    /// These, and `more` if `there_are`.
+    #[must_use]
+    pub const fn and_if(self, there_are: bool, more: Self) -> Self {
+        match there_are {
+            true => Self(self.0 | more.0),
+            false => self,
+        }
+    }
+
+    /// Whether all of `others` are among them.
+    #[must_use]
+    pub const fn has(self, others: Self) -> bool {
+        self.0 & others.0 == others.0
+    }
+
+    /// Pages that these can concern: of a page that bit 56 calls shared, only a large folio makes
+    /// something else.
+    #[must_use]
+    pub const fn concern(self, census: &Census) -> u64 {
+        match (self.0, self.0 & Self::LARGE.0) {
+            (0, _) => 0,
+            (_, 0) => census.exclusive,
+            _ => census.anonymous(),
+        }
+    }
+
+    /// Whether the flags of a frame are one of these.
+    const fn are_in(self, flags: u64, exclusive: bool) -> bool {
+        let concerned = match exclusive {
+            true => self.0,
+            false => self.0 & Self::LARGE.0,
+        };
+        flags & concerned != 0
+    }
+}
+
+/// Frames in a row whose flags one call reads; as many as a word has bits.
 const FRAMES: usize = 64;
 
-/// Whether one of the anonymous pages is part of a large folio; `None`: it cannot be told.
-fn any_large(words: &[u64], flags: &OwnedFd) -> Option<bool> {
-    let mut frames = words
+/// Whether bit 56 of one of the anonymous pages is in doubt; `None`: it cannot be told.
+fn any_doubtful(words: &[u64], flags: &OwnedFd, doubts: Doubts) -> Option<bool> {
+    let mut pages = words
         .iter()
         .map(|word| Entry(*word))
         .filter(|entry| entry.present() && !entry.file_or_shared_anon())
-        .map(|entry| entry.frame().map(Frame::number))
+        .map(|entry| (entry.frame().map(Frame::number), entry.exclusive()))
         .peekable();
-    while let Some(frame) = frames.next() {
+    while let Some((frame, exclusive)) = pages.next() {
         let first = frame?;
-        let mut count = 1;
-        while count < FRAMES && frames.next_if_eq(&Some(first + count as u64)).is_some() {
+        let (mut count, mut exclusives) = (1, u64::from(exclusive));
+        let mut next = |count| pages.next_if(|(frame, _)| *frame == Some(first + count as u64));
+        while count < FRAMES
+            && let Some((_, exclusive)) = next(count)
+        {
+            exclusives |= u64::from(exclusive) << count;
             count += 1;
         }
         let mut found = [0; FRAMES];
@@ -300,7 +376,8 @@ fn any_large(words: &[u64], flags: &OwnedFd) -> Option<bool> {
         if read_words_at(flags.as_fd(), found, first * 8) != Ok(count) {
             return None;
         }
-        if found.iter().any(|word| word & LARGE != 0) {
+        let mut found = found.iter().zip(0..);
+        if found.any(|(word, at)| doubts.are_in(*word, exclusives >> at & 1 == 1)) {
             return Some(true);
         }
     }
@@ -323,12 +400,7 @@ fn zero_frame(page_bytes: usize) -> Result<Option<Frame>, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const PRESENT: u64 = 1 << 63;
-    const SWAPPED: u64 = 1 << 62;
-    const FILE: u64 = 1 << 61;
-    const GUARD: u64 = 1 << 58;
-    const EXCLUSIVE: u64 = 1 << 56;
+    use crate::proc::pagemap::bits::{EXCLUSIVE, FILE, GUARD, PRESENT, SWAPPED};
 
     #[test]
     fn each_page_is_one_thing() {
@@ -355,7 +427,7 @@ mod tests {
             swapped: 1,
             guard: 1,
             absent: 2,
-            out_of_reach: 0,
+            ..Census::default()
         };
         assert_eq!(census, want);
         assert_eq!(census.present(), 5);
@@ -383,6 +455,25 @@ mod tests {
         assert_eq!(known(9), (5, 5));
         assert_eq!(known(4), (0, 10));
         assert_eq!(known(20), (10, 0));
+    }
+
+    #[test]
+    fn smaps_tells_what_is_in_swap() {
+        let known = |pages| {
+            let mut census = Census {
+                swapped: 4,
+                absent: 10,
+                ..Census::default()
+            };
+            census.know_swap(pages);
+            assert_eq!(census.in_swap() + census.absent, 14);
+            (census.swapped, census.swapped_shared)
+        };
+        assert_eq!(known(4), (4, 0));
+        assert_eq!(known(7), (4, 3));
+        assert_eq!(known(1), (1, 0));
+        assert_eq!(known(0), (0, 0));
+        assert_eq!(known(99), (4, 10));
     }
 
     /// Three pages written, one only read, one never touched, in this very process.

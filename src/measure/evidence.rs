@@ -352,10 +352,7 @@ impl<'m> PageTables<'m> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const PRESENT: u64 = 1 << 63;
-    const SWAPPED: u64 = 1 << 62;
-    const EXCLUSIVE: u64 = 1 << 56;
+    use crate::proc::pagemap::bits::{EXCLUSIVE, PRESENT, SWAPPED};
 
     fn judge(parent: u64, child: u64, evidence: Evidence) -> Found {
         let (parent, child) = (Entry(parent), Entry(child));

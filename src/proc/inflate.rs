@@ -18,37 +18,19 @@ pub struct Broken;
 // Its large frame would make every access to the caller's longer.
 #[inline(never)]
 pub fn inflate(input: &mut slice::Iter<'_, u8>, output: &mut [u8]) -> Result<usize, Broken> {
+    let bytes = input.as_slice();
     let mut stream = Stream {
-        input,
+        input: bytes,
         output,
         written: 0,
         bits: 0,
         held: 0,
     };
-    let (mut symbols, mut distances) = (Code::EMPTY, Code::EMPTY);
-    // 3.2.3: a block begins with whether it is the last, and how it is written.
-    loop {
-        let last = stream.bits(1)?;
-        let mut lengths = [0; SYMBOLS_MAX + DISTANCES_MAX];
-        let kind = stream.bits(2)?;
-        if kind == 0 {
-            stream.stored()?;
-        } else {
-            let symbol_count = match kind {
-                1 => fixed(&mut lengths),
-                2 => stream.lengths(&mut lengths, &mut symbols)?,
-                _ => return Err(Broken),
-            };
-            let (of_symbols, of_distances) =
-                lengths.split_at_checked(symbol_count).ok_or(Broken)?;
-            symbols.set(of_symbols)?;
-            distances.set(of_distances)?;
-            stream.compressed(&symbols, &distances)?;
-        }
-        if last == 1 {
-            return Ok(stream.written);
-        }
-    }
+    let inflated = stream.blocks();
+    // Whole bytes that were read ahead are given back.
+    let behind = stream.input.len() + stream.held as usize / 8;
+    *input = bytes[bytes.len() - behind..].iter();
+    inflated.map(|()| stream.written)
 }
 
 /// A symbol below this one is a byte, a symbol above it a length.
@@ -76,8 +58,14 @@ fn fixed(lengths: &mut Lengths) -> usize {
     SYMBOLS_MAX
 }
 
+/// Words of at most so many bits are looked up.
+const SHORT: u32 = 9;
+
 /// A Huffman code. The lengths of its words are enough to know them (3.2.2).
 struct Code {
+    /// By the next [`SHORT`] bits of the input, the word that they begin with: 16 times its symbol
+    /// and its length; 0 for a longer word, or none.
+    short: [u16; 1 << SHORT],
     /// How many words there are of each length; the first number counts for nothing.
     counts: [u16; LENGTHS],
     /// What the words stand for, short words first.
@@ -86,6 +74,7 @@ struct Code {
 
 impl Code {
     const EMPTY: Self = Self {
+        short: [0; 1 << SHORT],
         counts: [0; LENGTHS],
         symbols: [0; SYMBOLS_MAX],
     };
@@ -93,25 +82,35 @@ impl Code {
     /// Takes the length of each symbol's word, 0 for none. Every sequence of bits must
     /// begin with a word, unless there is only one, of one bit, or none.
     fn set(&mut self, lengths: &[u16]) -> Result<(), Broken> {
-        self.counts = [0; LENGTHS];
+        *self = Self::EMPTY;
         for &length in lengths {
             let count = self.counts.get_mut(usize::from(length));
             *count.ok_or(Broken)? += 1;
         }
-        let mut places = [0; LENGTHS];
-        let (mut words, mut free) = (0, 1);
-        for (count, place) in self.counts.iter().zip(&mut places).skip(1) {
-            *place = words;
+        // Of the next word of each length its place among all, and the word.
+        let mut next = [(0, 0_u16); LENGTHS];
+        let (mut words, mut free, mut first) = (0, 1, 0);
+        for (count, next) in self.counts.iter().zip(&mut next).skip(1) {
+            *next = (words, first);
             words += *count;
             free = 2 * free - i32::from(*count);
+            first = first.wrapping_add(*count) << 1;
         }
         if free < 0 || free > 0 && words != self.counts[1] {
             return Err(Broken);
         }
         for (symbol, &length) in (0..).zip(lengths).filter(|(_, length)| **length > 0) {
-            let place = places.get_mut(usize::from(length)).ok_or(Broken)?;
+            let (place, word) = next.get_mut(usize::from(length)).ok_or(Broken)?;
             *self.symbols.get_mut(usize::from(*place)).ok_or(Broken)? = symbol;
+            // In the input a word's first bit comes first, which is the lowest there.
+            let bits = (*word << (u16::BITS as u16 - length)).reverse_bits();
+            if u32::from(length) <= SHORT {
+                for entry in self.short.iter_mut().skip(bits.into()).step_by(1 << length) {
+                    *entry = symbol << 4 | length;
+                }
+            }
             *place += 1;
+            *word += 1;
         }
         Ok(())
     }
@@ -125,23 +124,76 @@ const ORDER: [u8; 19] = [
 /// No length of a word: a repetition of it is refused.
 const NO_LENGTH: u16 = LENGTHS as u16;
 
-struct Stream<'s, 'i> {
-    input: &'s mut slice::Iter<'i, u8>,
+struct Stream<'s> {
+    input: &'s [u8],
     output: &'s mut [u8],
     written: usize,
     /// Bits that were read and not used yet, the next one lowest.
-    bits: u32,
-    /// How many: between two calls fewer than 8, so that no byte is read too early.
+    bits: u64,
+    /// How many.
     held: u32,
 }
 
-impl Stream<'_, '_> {
+impl Stream<'_> {
+    /// Everything, up to the end of the last block.
+    fn blocks(&mut self) -> Result<(), Broken> {
+        let (mut symbols, mut distances) = (Code::EMPTY, Code::EMPTY);
+        // 3.2.3: a block begins with whether it is the last, and how it is written.
+        loop {
+            let last = self.bits(1)?;
+            let mut lengths = [0; SYMBOLS_MAX + DISTANCES_MAX];
+            let kind = self.bits(2)?;
+            if kind == 0 {
+                self.stored()?;
+            } else {
+                let symbol_count = match kind {
+                    1 => fixed(&mut lengths),
+                    2 => self.lengths(&mut lengths, &mut symbols)?,
+                    _ => return Err(Broken),
+                };
+                let (of_symbols, of_distances) =
+                    lengths.split_at_checked(symbol_count).ok_or(Broken)?;
+                symbols.set(of_symbols)?;
+                distances.set(of_distances)?;
+                self.compressed(&symbols, &distances)?;
+            }
+            if last == 1 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads ahead: at least 32 bits, if there are as many. A word and the extra bits behind it are
+    /// fewer.
+    fn fill(&mut self) {
+        if self.held >= 32 {
+            return;
+        }
+        if let Some((bytes, rest)) = self.input.split_first_chunk() {
+            self.bits |= u64::from(u32::from_le_bytes(*bytes)) << self.held;
+            self.held += 32;
+            self.input = rest;
+            return;
+        }
+        while let Some((byte, rest)) = self.input.split_first() {
+            self.bits |= u64::from(*byte) << self.held;
+            self.held += 8;
+            self.input = rest;
+        }
+    }
+
     /// The next bits as a number, at most 16 of them (3.1.1).
     fn bits(&mut self, count: u32) -> Result<u16, Broken> {
-        while self.held < count {
-            let byte = self.input.next().ok_or(Broken)?;
-            self.bits |= u32::from(*byte) << self.held;
-            self.held += 8;
+        self.fill();
+        self.held_bits(count)
+    }
+
+    /// As [`bits`](Self::bits), of those that were read.
+    fn held_bits(&mut self, count: u32) -> Result<u16, Broken> {
+        if self.held < count {
+            // All of it was taken.
+            self.held = 0;
+            return Err(Broken);
         }
         let [low, high, ..] = (self.bits & ((1 << count) - 1)).to_le_bytes();
         self.bits >>= count;
@@ -152,6 +204,12 @@ impl Stream<'_, '_> {
     /// The next symbol. The words of one length are consecutive numbers; those of the next
     /// length continue where they end, one bit longer (3.2.2).
     fn symbol(&mut self, code: &Code) -> Result<u16, Broken> {
+        self.fill();
+        let short = code.short[self.bits as usize % code.short.len()];
+        if short > 0 {
+            self.held_bits(u32::from(short % 16))?;
+            return Ok(short / 16);
+        }
         let (mut word, mut first, mut shorter) = (0_u16, 0, 0);
         for count in &code.counts[1..] {
             word = word << 1 | self.bits(1)?;
@@ -176,7 +234,7 @@ impl Stream<'_, '_> {
             return Ok(symbol);
         }
         let extra = u32::from(symbol >> fine) - 1;
-        Ok((one | symbol & (one - 1)) << extra | self.bits(extra)?)
+        Ok((one | symbol & (one - 1)) << extra | self.held_bits(extra)?)
     }
 
     /// Writes the low byte of `byte`.
@@ -189,7 +247,7 @@ impl Stream<'_, '_> {
 
     /// A block of bytes as they are, from the next whole byte on (3.2.4).
     fn stored(&mut self) -> Result<(), Broken> {
-        (self.bits, self.held) = (0, 0);
+        self.bits(self.held % 8)?;
         let count = self.bits(16)?;
         if self.bits(16)? != !count {
             return Err(Broken);
@@ -251,10 +309,11 @@ impl Stream<'_, '_> {
                 distance @ 0..30 => usize::from(1 + self.number(distance, 1)?),
                 _ => return Err(Broken),
             };
-            for _ in 0..count {
-                let at = self.written.checked_sub(distance);
-                let byte = at.and_then(|at| self.output.get(at)).ok_or(Broken)?;
-                self.put((*byte).into())?;
+            let from = self.written.checked_sub(distance).ok_or(Broken)?;
+            self.written += usize::from(count);
+            let copied = self.output.get_mut(from..self.written).ok_or(Broken)?;
+            for at in distance..copied.len() {
+                copied[at] = copied[at - distance];
             }
         }
     }
@@ -322,6 +381,9 @@ mod tests {
             mixed.extend(noise.bytes(noise.0 as usize % 5, 256));
         }
         samples.push(mixed);
+        // Each byte half as often as the one before: words of all lengths.
+        let rare = |noise: &mut Noise| (1 + noise.below(0xffff) as u16).leading_zeros() as u8;
+        samples.push((0..200_000).map(|_| rare(&mut noise)).collect());
         samples
     }
 

@@ -2,26 +2,31 @@
 //!
 //! Source: Documentation/kbuild/kconfig.rst; scripts/kconfig/confdata.c.
 
-/// What `line` says about `option`, whose name includes `CONFIG_`: the value as printed
-/// (`y`, `m`, `65536`, a string with its quotes), `n` where the line says that it is not
-/// set, `None` if the line is about something else.
+use super::number::split_once;
+
+/// The option that `line` is about, with its `CONFIG_`, and what it says about it: the value as
+/// printed (`y`, `m`, `65536`, a string with its quotes), `n` where the line says that it is not
+/// set. `None` if the line is about something else.
 ///
 /// An option that no line mentions does not exist in that kernel, or depends on one
 /// that is off. The line must be whole: a cut number cannot be recognised.
 #[must_use]
-pub fn value<'a>(line: &'a [u8], option: &[u8]) -> Option<&'a [u8]> {
+pub fn setting(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.trim_ascii_end();
     if let Some(comment) = line.strip_prefix(b"# ") {
-        let rest = comment.strip_prefix(option)?;
-        return (rest == b" is not set").then_some(b"n");
+        return Some((comment.strip_suffix(b" is not set")?, b"n"));
     }
-    let value = line.strip_prefix(option)?.strip_prefix(b"=")?;
-    (!value.is_empty()).then_some(value)
+    split_once(line, b'=').filter(|(_, value)| !value.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn value<'a>(line: &'a [u8], option: &[u8]) -> Option<&'a [u8]> {
+        let about = setting(line).filter(|(name, _)| *name == option);
+        about.map(|(_, value)| value)
+    }
 
     type Case = (&'static [u8], &'static [u8], Option<&'static [u8]>);
 

@@ -25,7 +25,7 @@ impl Entry {
 
     /// Bit 62: the page table holds an entry that is not a page. Swapped-out memory is
     /// one kind; a guard region (see [`guard`](Self::guard)), a page under migration, a
-    /// poisoned page and a userfaultfd marker read as swapped too.
+    /// poisoned page and a userfaultfd marker read as swapped too; see [`mark`](Self::mark).
     #[must_use]
     pub const fn swapped(self) -> bool {
         self.bit(62)
@@ -35,6 +35,20 @@ impl Entry {
     #[must_use]
     pub const fn file_or_shared_anon(self) -> bool {
         self.bit(61)
+    }
+
+    /// What an entry is that is neither a page nor in swap, by its swap type (bits 0–4), which who
+    /// sees no frames does not see. The last types are no swap space (include/linux/swap.h,
+    /// `MAX_SWAPFILES`: 23 at least), the very last, since 5.19, is a marker, of which bit 0 of
+    /// the offset (bits 5–54) stands for write protection and bit 1 for poison
+    /// (include/linux/swapops.h, `PTE_MARKER_POISONED`).
+    #[must_use]
+    pub const fn mark(self) -> Option<Mark> {
+        match (self.swapped(), self.0 & 31) {
+            (false, _) | (true, 0..23) => None,
+            (true, 31) if self.bit(6) && !self.bit(5) => Some(Mark::Poison),
+            _ => Some(Mark::Other),
+        }
     }
 
     /// Bit 58: guard region, MADV_GUARD_INSTALL (since 6.15; guard regions came with
@@ -89,6 +103,15 @@ impl Entry {
     }
 }
 
+/// See [`Entry::mark`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// Whoever touches it gets SIGBUS.
+    Poison,
+    /// Write protection of a page that is not there, a page under migration, or a device's.
+    Other,
+}
+
 /// A page frame number: physical address over page size. Two mappings with the same
 /// frame share their memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -112,6 +135,17 @@ pub const fn file_offset(address: u64, page_bytes: u64) -> u64 {
     }
 }
 
+/// What the tests of others make entries of.
+#[cfg(test)]
+pub(crate) mod bits {
+    pub const PRESENT: u64 = 1 << 63;
+    pub const SWAPPED: u64 = 1 << 62;
+    pub const FILE: u64 = 1 << 61;
+    pub const GUARD: u64 = 1 << 58;
+    pub const EXCLUSIVE: u64 = 1 << 56;
+    pub const SOFT_DIRTY: u64 = 1 << 55;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +166,24 @@ mod tests {
             for other in 0..64 {
                 assert_eq!(flag(Entry(1 << other)), bit == other, "{bit} {other}");
             }
+        }
+    }
+
+    /// Seen on Linux 6.18: UFFDIO_POISON, and UFFDIO_WRITEPROTECT of pages that are not there.
+    #[test]
+    fn a_mark_is_told_from_what_is_in_swap() {
+        for (entry, want) in [
+            (0x4000_0000_0000_005f, Some(Mark::Poison)),
+            (0x4200_0000_0000_003f, Some(Mark::Other)),
+            // The type of a page under migration, then swap space, then frames are hidden.
+            (0x4000_0000_0000_0379, Some(Mark::Other)),
+            (0x4000_0000_0000_0360, None),
+            (0x4000_0000_0000_0376, None),
+            (0x4200_0000_0000_0000, None),
+            (0x8000_0000_0000_005f, None),
+            (0, None),
+        ] {
+            assert_eq!(Entry(entry).mark(), want, "{entry:x}");
         }
     }
 

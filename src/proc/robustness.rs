@@ -42,7 +42,7 @@ fn parse_with_everything(text: &[u8]) {
     let _ = stat::Stat::parse(text);
     let _ = status::kib_field(text, b"MemTotal");
     let _ = status::hex_field(text, b"CapEff");
-    let _ = kconfig::value(text, b"CONFIG_KSM");
+    let _ = kconfig::setting(text);
     let _ = cmdline::last_value(text, b"rdinit");
     let _ = choice::selected(text);
     let _ = cpuinfo::model(text);

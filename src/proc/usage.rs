@@ -74,6 +74,12 @@ impl Usage {
 }
 
 impl UsageDelta {
+    /// Change of what is still to be written back, whoever maps it.
+    #[must_use]
+    pub fn dirty_kib(&self) -> i64 {
+        self.shared_dirty_kib.saturating_add(self.private_dirty_kib)
+    }
+
     /// Change of the memory nobody else maps (USS).
     #[must_use]
     pub fn private_kib(&self) -> i64 {
@@ -118,6 +124,7 @@ mod tests {
         assert_eq!(after.since(&before), expected);
         assert_eq!(before.since(&after).private_kib(), -64);
         assert_eq!((before.private_kib(), after.private_kib()), (32, 96));
+        assert_eq!(after.since(&before).dirty_kib(), -64);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::proc::lines::{Line, LineBuffer};
 use crate::proc::mountinfo;
 use crate::proc::number::decimal;
 use crate::sys::Errno;
+use crate::sys::errno::is_lack;
 use crate::sys::file::{Mapped, Process, open, open_mapped, open_proc, read_next};
 use rustix::fd::{AsFd, OwnedFd};
 
@@ -81,7 +82,7 @@ impl Files {
     }
 
     fn opened(&mut self, vma: &Vma) -> Opened {
-        if self.cached_only && self.is_served(vma.device) || is_leased(vma.inode)? {
+        if self.cached_only && self.is_served(vma.device)? || is_leased(vma.inode)? {
             return Err(LEASED.into());
         }
         if self.late >= LATE_MAX {
@@ -101,15 +102,18 @@ impl Files {
 
     /// Whether opening a file of that device waits for another process or machine; unknown is
     /// yes. A device that is not mounted is the kernel's own (memfd, shared memory).
-    fn is_served(&mut self, device: (u32, u32)) -> bool {
+    fn is_served(&mut self, device: (u32, u32)) -> Result<bool, Errno> {
         if let Some((known, served)) = self.served
             && known == device
         {
-            return served;
+            return Ok(served);
         }
-        let served = mounted(self.pid, device).unwrap_or(true);
+        let served = match mounted(self.pid, device) {
+            Err(errno) if is_lack(errno) => return Err(errno),
+            served => served.unwrap_or(true),
+        };
         self.served = Some((device, served));
-        served
+        Ok(served)
     }
 }
 

@@ -80,15 +80,15 @@ impl MapFiles {
         let (offset, block) = (vma.offset + (start.0 - vma.start), &mut block[..want]);
         match magic {
             // A page in the swap cache is held, too, says mincore(2), and reading takes it out.
-            TMPFS_MAGIC if vma.may_be_swapped && !swap_in => Err(Shut::Swapped),
-            OVERLAYFS_MAGIC if vma.may_be_swapped => Err(Errno::AGAIN.into()),
+            TMPFS_MAGIC if vma.may_be_swapped() && !swap_in => Err(Shut::Swapped),
+            OVERLAYFS_MAGIC if vma.may_be_swapped() => Err(Errno::AGAIN.into()),
             TMPFS_MAGIC | RAMFS_MAGIC | HUGETLBFS_MAGIC => {
                 let (got, tail) = contents(file, block, offset, page_bytes)?;
                 // What is neither in memory nor in swap is a hole. Else the page is left as a whole.
                 block[got..got + tail].fill(0);
                 let end = offset + got as u64;
                 let page = tail + got.min((end % page_bytes) as usize);
-                let missing = if tail > 0 && vma.may_be_swapped {
+                let missing = if tail > 0 && vma.may_be_swapped() {
                     page
                 } else {
                     0

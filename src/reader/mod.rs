@@ -80,6 +80,12 @@ impl Method {
         !matches!(self, Self::Kcore | Self::MapFiles)
     }
 
+    /// Whether the target stands still while it is read (ptrace(2), `PTRACE_PEEKDATA`).
+    #[must_use]
+    pub const fn stops_target(self) -> bool {
+        matches!(self, Self::Ptrace)
+    }
+
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -108,6 +114,8 @@ impl Method {
     #[must_use]
     pub const fn refusal(self, errno: Errno) -> Option<&'static str> {
         match (self, errno) {
+            // These are made of calls on files, which a file system may lack, and no kernel.
+            (Self::Proc | Self::ProcSeek | Self::MapFiles, Errno::NOSYS) => None,
             (_, Errno::NOSYS) => Some(reason::NOT_HERE),
             (_, Errno::PERM | Errno::ACCESS) => Some(reason::NOT_PERMITTED),
             (Self::Kcore, kcore::NOT_PRESENT) => Some(reason::NOT_PRESENT),

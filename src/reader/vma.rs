@@ -1,5 +1,5 @@
-//! The VMA that an address lies in, from /proc/PID/maps or, with what serves its faults, from
-//! smaps.
+//! The VMAs of a process one after the other, or the one that an address lies in, from
+//! /proc/PID/maps or, with what only that one tells, from smaps.
 
 use crate::proc::lines::LineBuffer;
 use crate::proc::maps::{LINE_BYTES, MapsLine, Perms};
@@ -8,7 +8,7 @@ use crate::sys::file::{Process, open_proc, read_next};
 use crate::sys::{Errno, RemoteAddr};
 use rustix::fd::{AsFd, OwnedFd};
 
-/// What a reader needs to know of a VMA.
+/// What is known of a VMA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vma {
     /// First address.
@@ -31,13 +31,22 @@ pub struct Vma {
     /// Whether a process may serve its faults (userfaultfd), as far as was asked; unknown is
     /// true.
     pub is_served: bool,
-    /// Whether any of it is in swap, shared memory that it has not mapped included (`Swap` of
-    /// smaps, since Linux 4.5), as far as was asked; unknown is true.
-    pub may_be_swapped: bool,
+    /// What of it is in swap, in KiB, shared memory that it has not mapped included (`Swap` of
+    /// smaps, since Linux 4.5); `None` from maps.
+    pub swap_kib: Option<u64>,
+    /// Its anonymous memory in KiB; `None` from maps, which does not tell, and of hugetlb pages,
+    /// which smaps does not count there.
+    pub anonymous_kib: Option<u64>,
+    /// Why nobody should read it. maps tells this of `[vvar]` alone, by its name.
+    pub unsafe_to_read: Option<&'static str>,
+    /// Whether it is of hugetlb pages, as far as was asked; unknown is false.
+    pub is_hugetlb: bool,
+    /// Whether it is memory of memfd_secret(2), which no reader gets at; maps tells only the name.
+    pub is_secret: bool,
 }
 
 impl Vma {
-    fn of(line: &MapsLine<'_>) -> Self {
+    pub(crate) fn of(line: &MapsLine<'_>) -> Self {
         Self {
             start: line.start,
             end: line.end,
@@ -48,20 +57,54 @@ impl Vma {
             has_file: has_file(line),
             is_special: is_special(line.name),
             is_served: true,
-            may_be_swapped: true,
+            swap_kib: None,
+            anonymous_kib: None,
+            unsafe_to_read: line.name.starts_with(b"[vvar").then_some(DEVICE_MEMORY),
+            is_hugetlb: false,
+            // mm/secretmem.c; a file system of its own, which has no device.
+            is_secret: line.name == b"/secretmem (deleted)" && line.device.0 == 0,
         }
     }
 
+    /// Whether any of it may be in swap; unknown is yes.
+    #[must_use]
+    pub fn may_be_swapped(&self) -> bool {
+        self.swap_kib != Some(0)
+    }
+
     /// Takes over a line of smaps below its header; whether it is the last.
-    fn field(&mut self, line: &[u8]) -> bool {
+    pub(crate) fn field(&mut self, line: &[u8]) -> bool {
         if let Some(kib) = line.strip_prefix(b"Swap:") {
-            self.may_be_swapped = number::kib(kib) != Some(0);
+            self.swap_kib = number::kib(kib);
+        }
+        if let Some(kib) = line.strip_prefix(b"Anonymous:") {
+            self.anonymous_kib = number::kib(kib);
         }
         let flags = line.strip_prefix(b"VmFlags:");
         if let Some(flags) = flags {
-            self.is_served = has_flag(flags, SERVED);
+            self.flags(flags);
         }
         flags.is_some()
+    }
+
+    /// Takes over `VmFlags`, see Documentation/filesystems/proc.rst.
+    fn flags(&mut self, flags: &[u8]) {
+        let has = |names| has_flag(flags, names);
+        // Missing pages and minor faults; write protection keeps markers where pages are absent.
+        let missing_served = has(&[b"um", b"ui"]);
+        self.is_served = missing_served || has(&[b"uw"]);
+        self.unsafe_to_read = match (has(&[b"io", b"pf"]), missing_served) {
+            // Registers of a device may be behind it, and reading them may do something.
+            (true, _) => Some(DEVICE_MEMORY),
+            // process_vm_readv of a page that nobody serves never comes back.
+            (_, true) => Some("userfaultfd"),
+            _ => None,
+        };
+        self.is_hugetlb = has(&[b"ht"]);
+        if self.is_hugetlb {
+            self.anonymous_kib = None;
+        }
+        self.is_secret &= has(&[b"lo"]) && has(&[b"dd"]);
     }
 
     /// Whether the address is in it.
@@ -72,7 +115,7 @@ impl Vma {
 }
 
 /// A walk over the VMAs of a process in order of address; going back begins anew.
-pub(super) struct Vmas {
+pub(crate) struct Vmas {
     pid: i32,
     source: &'static str,
     file: Option<OwnedFd>,
@@ -83,7 +126,7 @@ pub(super) struct Vmas {
 }
 
 impl Vmas {
-    /// From maps: cheap; `is_served` and `may_be_swapped` stay true.
+    /// From maps: cheap; what only smaps tells stays unknown.
     pub(super) const fn of(pid: i32) -> Self {
         Self::from_file(pid, "maps")
     }
@@ -91,6 +134,16 @@ impl Vmas {
     /// From smaps, for which the kernel walks all pages of each VMA.
     pub(super) const fn with_flags(pid: i32) -> Self {
         Self::from_file(pid, "smaps")
+    }
+
+    /// Those of that file, from the first on.
+    ///
+    /// # Errors
+    /// As open(2).
+    pub(crate) fn open(pid: i32, source: &'static str) -> Result<Self, Errno> {
+        let mut vmas = Self::from_file(pid, source);
+        vmas.file = Some(open_proc(Process::Id(pid), source)?);
+        Ok(vmas)
     }
 
     const fn from_file(pid: i32, source: &'static str) -> Self {
@@ -128,7 +181,7 @@ impl Vmas {
                 }
                 self.from = vma.end;
             }
-            self.current = self.next()?;
+            self.current = self.next(&mut |_| ())?;
             if self.current.is_none() {
                 return Ok(None);
             }
@@ -143,14 +196,23 @@ impl Vmas {
         }
     }
 
-    fn next(&mut self) -> Result<Option<Vma>, Errno> {
+    /// The next one; `see` gets its line of maps.
+    ///
+    /// # Errors
+    /// As read(2); `EIO` for a line that is not understood.
+    pub(crate) fn next(
+        &mut self,
+        see: &mut dyn FnMut(&MapsLine<'_>),
+    ) -> Result<Option<Vma>, Errno> {
         let file = self.file.as_ref().ok_or(Errno::BADF)?;
-        let mut found = None;
+        let mut found: Option<Vma> = None;
         while let Some(line) = self
             .lines
             .read_line(|space| read_next(file.as_fd(), space))?
         {
-            match (MapsLine::parse(line.bytes), self.source, &mut found) {
+            let header = MapsLine::parse(line.bytes);
+            header.iter().for_each(&mut *see);
+            match (header, self.source, &mut found) {
                 (Some(header), "maps", _) => return Ok(Some(Vma::of(&header))),
                 (Some(header), ..) => found = Some(Vma::of(&header)),
                 (None, "smaps", Some(vma)) => {
@@ -174,18 +236,15 @@ fn is_special(name: &[u8]) -> bool {
 /// Whether what is absent of a VMA comes from a file, or from memory that others see. The first
 /// System V segment has inode 0; shared memory always has a file. A name proves nothing: anything
 /// can be mounted on /dev/zero.
-pub(crate) fn has_file(line: &MapsLine<'_>) -> bool {
+fn has_file(line: &MapsLine<'_>) -> bool {
     line.perms.shared || line.inode != 0 || line.device != (0, 0)
 }
 
-/// Flags of userfaultfd for what is absent: missing pages, minor faults.
-pub(crate) const MISSING_SERVED: &[&[u8]] = &[b"um", b"ui"];
+/// Why memory of devices is not read.
+const DEVICE_MEMORY: &str = "device-memory";
 
-/// The same and write protection, which keeps markers where pages are absent.
-const SERVED: &[&[u8]] = &[b"um", b"ui", b"uw"];
-
-/// Whether a VMA's flags (`VmFlags` of proc_pid_smaps(5)) have one of those named.
-pub(crate) fn has_flag(flags: &[u8], names: &[&[u8]]) -> bool {
+/// Whether a VMA's flags have one of those named.
+fn has_flag(flags: &[u8], names: &[&[u8]]) -> bool {
     let mut flags = flags.split(u8::is_ascii_whitespace);
     flags.any(|flag| names.contains(&flag))
 }
@@ -195,11 +254,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn userfaultfd_is_seen_in_the_flags_and_nothing_else_is() {
-        assert!(has_flag(b" rd wr mr mw me ac um sd", SERVED));
-        assert!(has_flag(b" rd uw ", SERVED));
-        assert!(!has_flag(b" rd wr mr mw me ac sd ", SERVED));
-        assert!(!has_flag(b"", SERVED));
+    fn memory_that_bites_is_known_by_its_flags() {
+        let told = |flags: &[u8]| {
+            let line = b"1000-2000 rw-s 00000000 00:0e 5 /secretmem (deleted)";
+            let mut vma = Vma::of(&MapsLine::parse(line).unwrap());
+            vma.flags(flags);
+            let Vma {
+                is_hugetlb,
+                is_secret,
+                ..
+            } = vma;
+            (vma.unsafe_to_read, vma.is_served, is_hugetlb, is_secret)
+        };
+        let device = (Some("device-memory"), false, false, false);
+        assert_eq!(told(b" rd mr pf io de dd "), device);
+        for missing in [&b" rd wr mr mw me um ac "[..], b" ui rd"] {
+            assert_eq!(told(missing), (Some("userfaultfd"), true, false, false));
+        }
+        assert_eq!(told(b" rd uw "), (None, true, false, false));
+        assert_eq!(told(b" rd de ht"), (None, false, true, false));
+        assert_eq!(told(b" rd lo dd"), (None, false, false, true));
+        assert_eq!(told(b" rd lo"), (None, false, false, false));
+        // Not a flag, but a part of one.
+        assert_eq!(told(b" iox umx"), (None, false, false, false));
+        assert_eq!(told(b""), (None, false, false, false));
+    }
+
+    /// smaps counts no hugetlb page as anonymous, private ones included.
+    #[test]
+    fn zero_anonymous_kib_of_hugetlb_is_no_answer() {
+        let told = |flags: &[u8]| {
+            let header = MapsLine::parse(b"1000-2000 rw-p 00000000 00:00 0 ").unwrap();
+            let mut vma = Vma::of(&header);
+            assert!(!vma.field(b"Anonymous:             0 kB"));
+            assert!(vma.field(flags));
+            vma.anonymous_kib
+        };
+        assert_eq!(told(b"VmFlags: rd wr mr mw me ac"), Some(0));
+        assert_eq!(told(b"VmFlags: rd wr mr mw me de ht"), None);
     }
 
     #[test]
@@ -210,7 +302,7 @@ mod tests {
             for line in lines {
                 vma.field(line);
             }
-            (vma.may_be_swapped, vma.is_served)
+            (vma.may_be_swapped(), vma.is_served)
         };
         assert_eq!(told(&[]), (true, true));
         assert_eq!(told(&[b"SwapPss:        0 kB"]), (true, true));

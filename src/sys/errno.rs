@@ -2,6 +2,13 @@
 
 pub use rustix::io::Errno;
 
+/// Whether it says that this program, or the machine, has no descriptor or memory left: that is no
+/// answer about what was asked for.
+#[must_use]
+pub const fn is_lack(errno: Errno) -> bool {
+    matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM)
+}
+
 /// The name of an errno as errno(3) spells it, or `None` for a number this table
 /// does not know.
 ///

@@ -117,19 +117,35 @@ fn mapped(pid: i32, start: u64, end: u64) -> Text {
     path
 }
 
-/// Bytes of the regular file that process `pid` maps at `start..end`, as [`open_mapped`] finds it,
-/// but without opening it, or asking a server: stat(2) with AT_STATX_DONT_SYNC (since Linux 4.11;
+/// A file that is mapped.
+#[derive(Clone, Copy, Debug)]
+pub struct MappedFile {
+    /// Whether it is a regular one.
+    pub is_regular: bool,
+    /// Its length.
+    pub bytes: u64,
+    /// Blocks of 512 bytes that it takes.
+    pub blocks: u64,
+    /// What it is best read in; of hugetlbfs the size of its pages.
+    pub block_bytes: u64,
+}
+
+/// The file that process `pid` maps at `start..end`, as [`open_mapped`] finds it, but without opening it, or asking a server: stat(2) with AT_STATX_DONT_SYNC (since Linux 4.11;
 /// fs/stat.c, `vfs_statx`).
 ///
 /// # Errors
 /// As [`open_mapped`]; `EINVAL` before Linux 4.11.
-pub fn mapped_bytes(pid: i32, start: u64, end: u64) -> Result<Option<u64>, Errno> {
+pub fn mapped_file(pid: i32, start: u64, end: u64) -> Result<MappedFile, Errno> {
     let path = mapped(pid, start, end);
     let path = path.read().map_err(|Full| Errno::NAMETOOLONG)?;
     let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
     let found = statat(CWD, path, AtFlags::STATX_DONT_SYNC)?;
-    let regular = FileType::from_raw_mode(found.st_mode).is_file();
-    Ok(regular.then_some(found.st_size.cast_unsigned()))
+    Ok(MappedFile {
+        is_regular: FileType::from_raw_mode(found.st_mode).is_file(),
+        bytes: found.st_size.cast_unsigned(),
+        blocks: found.st_blocks.cast_unsigned(),
+        block_bytes: u64::try_from(found.st_blksize).unwrap_or(0),
+    })
 }
 
 /// include/uapi/linux/magic.h

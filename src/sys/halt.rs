@@ -1,16 +1,19 @@
 //! Holding another process by SIGSTOP, and letting it go on whatever happens to us.
 //!
 //! A helper of our own waits at a pipe whose other end only we hold. However we end, by a
-//! signal, a panic or SIGKILL, that end closes and the helper sends SIGCONT. Only if the helper
-//! is killed as well, by its own process id, does the process stay stopped; `kill -CONT PID`
+//! signal, a panic or SIGKILL, that end closes and the helper sends SIGCONT. So it does if a signal
+//! that ends us waits, because we wait in the kernel for what no signal ends (a file server that has
+//! taken a request and does not answer). Only if the helper is killed as well, by its own process id, does the process stay stopped; `kill -CONT PID`
 //! then sets it going.
 
 use super::Errno;
 use super::file::{Process, each_thread, pipe, read_proc};
-use super::process::{Child, Side, exit, fork};
+use super::process::{Child, Side, exit, fork, own_id, sleep_ms};
 use crate::proc::stat::Stat;
+use crate::proc::status::hex_field;
 use crate::sys::signal;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{read, retry_on_intr, write};
 use rustix::process::{
     Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, set_parent_process_death_signal, setsid,
@@ -35,8 +38,8 @@ impl Halted {
     /// Stops the process, all of its threads, and waits until it stands.
     ///
     /// # Errors
-    /// `ESRCH` (gone), `EPERM` (another's), `EAGAIN` (it does not stop), `ENOSYS` (a kernel
-    /// before 5.3 has no pidfd); as fork(2), pipe(2).
+    /// `ESRCH` (gone), `EPERM` (another's), `ETIMEDOUT` (it does not stop), `ENOSYS` (a kernel
+    /// before 5.3 has no pidfd); as fork(2) (`EAGAIN`), pipe(2).
     pub fn stop(pid: i32) -> Result<Self, Errno> {
         if no_thread_runs(pid)? {
             return Ok(Self(None));
@@ -57,7 +60,7 @@ impl Halted {
             }
             sched_yield();
         }
-        Err(Errno::AGAIN)
+        Err(Errno::TIMEDOUT)
     }
 }
 
@@ -96,10 +99,11 @@ fn state(thread: i32) -> Result<u8, Errno> {
 fn helper(process: BorrowedFd<'_>) -> Result<(Child, OwnedFd), Errno> {
     let (theirs, mine) = pipe()?;
     let (ready, telling) = pipe()?;
+    let tool = own_id();
     match fork()? {
         Side::Child => {
             drop((mine, ready));
-            watch(process, &theirs, &telling);
+            watch(process, tool, &theirs, &telling);
             exit(0)
         }
         Side::Parent(child) => {
@@ -114,16 +118,40 @@ fn helper(process: BorrowedFd<'_>) -> Result<(Child, OwnedFd), Errno> {
 }
 
 /// The helper's life: it ends with us, and then lets the process go on.
-fn watch(process: BorrowedFd<'_>, pipe: &OwnedFd, telling: &OwnedFd) {
+fn watch(process: BorrowedFd<'_>, tool: i32, pipe: &OwnedFd, telling: &OwnedFd) {
     // It must outlive us, and what is sent to our process group: timeout(1) with -s KILL does that.
     let _ = setsid();
-    if signal::ignore_stopping().is_err() || set_parent_process_death_signal(None).is_err() {
+    if signal::ignore_stopping().is_err()
+        || set_parent_process_death_signal(None).is_err()
+        || fcntl_setfl(pipe, OFlags::NONBLOCK).is_err()
+    {
         return;
     }
     if retry_on_intr(|| write(telling, b"r")).is_err() {
         return;
     }
-    let mut byte = [0];
-    let _ = retry_on_intr(|| read(pipe, &mut byte));
+    let mut was_ending = false;
+    while retry_on_intr(|| read(pipe, &mut [0])) == Err(Errno::AGAIN) {
+        let is_ending = is_ending(tool);
+        if is_ending && was_ending {
+            break;
+        }
+        was_ending = is_ending;
+        sleep_ms(LOOK_MS);
+    }
     let _ = pidfd_send_signal(process, Signal::CONT);
+}
+
+/// The helper looks for our end so often.
+const LOOK_MS: u32 = 100;
+
+/// Whether a signal waits that ends a process and that it does not hold back: proc_pid_status(5).
+fn is_ending(pid: i32) -> bool {
+    let mut buffer = [0; 4096];
+    let Ok(status) = read_proc(Process::Id(pid), "status", &mut buffer) else {
+        return false;
+    };
+    let signals = |name: &[u8]| hex_field(status, name).unwrap_or(0);
+    let waiting = signals(b"SigPnd") | signals(b"ShdPnd");
+    waiting & !signals(b"SigBlk") & (signal::ENDING | signal::KILL) != 0
 }

@@ -13,7 +13,7 @@ use super::{Errno, Region, check, signal};
 use core::ffi::CStr;
 use core::ptr::null_mut;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::fs::{OFlags, fstatfs};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
@@ -106,10 +106,16 @@ pub fn open_within(path: &CStr, flags: OFlags, read: bool) -> Result<Opened, Err
 }
 
 fn open_by_child(path: &CStr, flags: OFlags, read: bool) -> Result<Opened, Errno> {
+    if lacks_close_range() {
+        let file = open_as(path, flags)?;
+        let magic = fstatfs(&file)?.f_type.cast_unsigned();
+        return Ok((file, magic));
+    }
     let (mine, theirs) = pair()?;
     let mut region = Region::not_inherited(size_of::<Space>())?;
     let space = region.words_mut().as_mut_ptr().cast::<Space>();
-    let (socket, flags_bits) = (theirs.as_raw_fd() as usize, flags.bits() as usize);
+    let socket = theirs.as_raw_fd().cast_unsigned() as usize;
+    let flags_bits = flags.bits() as usize;
     // SAFETY: the region is as large, aligned to a page, and nobody else knows of it yet.
     unsafe { prepare(space, path, socket, flags_bits, read)? };
     let child = start(space)?;
@@ -133,15 +139,18 @@ fn open_by_child(path: &CStr, flags: OFlags, read: bool) -> Result<Opened, Errno
     }
     match (answer?, check(failed)) {
         (Some(file), _) => Ok((file, magic)),
-        (None, Err(Errno::NOSYS)) => {
-            let file = open_as(path, flags)?;
-            let magic = fstatfs(&file)?.f_type.cast_unsigned();
-            Ok((file, magic))
-        }
         (None, Err(errno)) => Err(errno),
         // It was killed by somebody else, or there is no room for one more descriptor here.
         (None, Ok(_)) => Err(Errno::MFILE),
     }
+}
+
+/// Closing the descriptor of the highest number, which nobody can have, tells.
+fn lacks_close_range() -> bool {
+    const LAST: usize = u32::MAX as usize;
+    // SAFETY: SYSCALL; only numbers, and no descriptor is as high (NR_OPEN_MAX).
+    let closed = unsafe { syscall6(nr::CLOSE_RANGE, LAST, LAST, 0, 0, 0, 0) };
+    check(closed) == Err(Errno::NOSYS)
 }
 
 /// Fills the space.
@@ -259,7 +268,7 @@ fn receive(socket: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
     let part = [(&raw mut byte) as usize, 1];
     let mut rights = Rights::default();
     let mut message = Message::new((&raw const part) as usize, (&raw mut rights) as usize);
-    let number = socket.as_fd().as_raw_fd() as usize;
+    let number = socket.as_raw_fd().cast_unsigned() as usize;
     let at = (&raw mut message) as usize;
     // SAFETY: SYSCALL; the kernel writes to the message and what it names: one byte, and one
     // control message with one descriptor.

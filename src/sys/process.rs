@@ -421,7 +421,8 @@ pub(super) fn discount(faults: Faults) {
 #[must_use]
 pub fn own_faults() -> Option<Faults> {
     const RUSAGE_SELF: usize = 0;
-    // Before the reading: this may be a fault.
+    // Before the reading: the first write after a fork, whenever it comes, is a fault.
+    discount(Faults::default());
     let [minor, major] = [0, 1].map(|place: usize| DISCOUNTED[place].load(Ordering::Relaxed));
     let faults = charged_to(RUSAGE_SELF)?;
     Some(Faults {

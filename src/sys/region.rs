@@ -41,6 +41,19 @@ impl Region {
         Ok(region)
     }
 
+    /// Maps `len` bytes at an address where nothing is mapped; `None` if something is.
+    #[cfg(test)]
+    pub(super) fn in_hole(address: usize, len: usize) -> Option<Self> {
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
+        let hole = core::ptr::without_provenance_mut(address);
+        // SAFETY: FIXED_NOREPLACE replaces nothing; before Linux 4.17, which does not know it, the
+        // address is a hint and the mapping a fresh one.
+        let base = unsafe { mmap_anonymous(hole, len, prot, flags) }.ok()?;
+        let base = NonNull::new(base.cast())?;
+        Some(Self { base, len }).filter(|region| region.address() == address)
+    }
+
     /// Bytes in it.
     pub(super) const fn len(&self) -> usize {
         self.len

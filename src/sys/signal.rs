@@ -238,11 +238,15 @@ pub struct Held(u64);
 const FAULTS: [usize; 6] = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS];
 
 /// All that end a process and can be held back, as the kernel takes a set: bit n-1 is signal n.
-static ENDING: u64 = {
+pub(super) static ENDING: u64 = {
     let real_time = u64::MAX << (SIGRTMIN - 1);
     let others = bits(&OTHERS) | bits(&FAULTS);
     bits(&[SIGINT, SIGTERM]) | others | real_time
 };
+
+/// SIGKILL, in the same form. A signal that ends a process, and leaves no core, becomes this one as
+/// it is sent (`complete_signal`, kernel/signal.c).
+pub(super) const KILL: u64 = 1 << 8;
 
 const fn bits(signals: &[usize]) -> u64 {
     let (mut bits, mut next) = (0, 0);
@@ -307,6 +311,21 @@ fn mask(how: usize, new: u64) -> Result<u64, Errno> {
 pub fn restore_defaults() -> Result<(), Errno> {
     set(SIGINT, SIG_DFL)?;
     set(SIGTERM, SIG_DFL)
+}
+
+/// SIGINT and SIGTERM end the program as if it knew nothing of them, unless they are ignored: at
+/// once, and also out of a wait in the kernel that only a fatal signal ends (`fatal_signal_pending`:
+/// for a file server that does not answer). No handler runs there.
+///
+/// # Errors
+/// As [`install`].
+pub fn end_out_of_the_kernel() -> Result<(), Errno> {
+    [SIGINT, SIGTERM]
+        .into_iter()
+        .try_for_each(|signal| match current(signal)? {
+            SIG_IGN => Ok(()),
+            _ => set(signal, SIG_DFL),
+        })
 }
 
 /// For a helper that must outlive us: what ends us from the keyboard does not end it.

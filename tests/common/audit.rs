@@ -5,6 +5,7 @@
 )]
 
 use crate::common::{Row, Stream, number, run, stdout, whole_stream};
+use cowitness::reader::hybrid::{large, nothing_is_half_swapped, nothing_is_joined};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -120,6 +121,11 @@ pub fn get(row: &Row, column: &str) -> i64 {
 pub fn survey_total(pid: &str) -> Row {
     let stream = whole_stream(&stdout(&run(&format!("survey -q {pid}"))));
     stream.rows.last().unwrap().clone()
+}
+
+/// Whether something on this machine makes bit 56 of pagemap err, of this process.
+pub fn bit_56_may_err(pid: &str) -> bool {
+    large::possible() || !nothing_is_joined(pid.parse().unwrap()) || !nothing_is_half_swapped()
 }
 
 pub fn near(a: i64, b: i64) -> bool {

@@ -14,6 +14,12 @@ pub fn startup(words: &[&str]) -> Output {
         .expect("the binary starts")
 }
 
+/// Two programs against each other; options are separated by blanks.
+pub fn ab(options: &str, a: &[&str], b: &[&str]) -> Output {
+    let options: Vec<&str> = options.split_whitespace().collect();
+    startup(&[&["ab"], &options[..], &["--a"], a, &["--", "--b"], b].concat())
+}
+
 /// The rows of the execs, and those of the result.
 pub fn rows(text: &str) -> (Vec<Row>, Vec<Row>) {
     let second = text[1..].find("#cowitness 1\n").expect("two streams") + 1;

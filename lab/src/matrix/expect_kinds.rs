@@ -100,8 +100,29 @@ static CERTAIN: [Certain; 32] = [
     some(kind("kernel-address", Each(["EINVAL", "EFAULT", "EIO"]))),
 ];
 
-/// Guard regions came with this kernel: before it the kind is skipped, from it on there.
+/// Kinds that not every machine has, and from which kernel on they are there: mTHP came with 6.8,
+/// guard regions with 6.13, memfd_secret is on unasked since 6.5, FUSE is built into Debian's kernels for
+/// guests since 6.12. The others are there or not by CPU and vDSO.
+const SINCE: [(&str, Version); 7] = [
+    ("memfd-secret", (6, 5, 0)),
+    ("mthp-64k", (6, 8, 0)),
+    ("guard", GUARDS_SINCE),
+    ("fuse-silent", (6, 12, 0)),
+    ("vvar-vclock", NEVER_SURE),
+    ("vsyscall", NEVER_SURE),
+    ("tagged-address", NEVER_SURE),
+];
 const GUARDS_SINCE: Version = (6, 13, 0);
+const NEVER_SURE: Version = (u32::MAX, 0, 0);
+
+/// What a kind that is not known says.
+const NO_SUCH_KIND: &str = "skipped: no-such-kind-here";
+
+/// Whether a kernel says that it lacks a kind which it has.
+pub(super) fn is_denied(kind: &str, version: Version, says: &str) -> bool {
+    let since = SINCE.iter().find(|(name, _)| *name == kind);
+    says == NO_SUCH_KIND && since.is_none_or(|(_, since)| version >= *since)
+}
 
 /// From the first on, and before the second, a pin grows no stack (8d7071af8907): mainline, and
 /// the stable series of its time.
@@ -160,9 +181,11 @@ fn one(
     };
     let says = found.says(certain.kind, reader.name);
     let skipped = says.is_some_and(|says| says.starts_with("skipped: ") && says != wanted);
+    let denied = says.is_some_and(|says| is_denied(certain.kind, version, says));
     let must = match certain.kind {
+        // Nothing but the kernel's age keeps it from being there.
         "guard" => version >= GUARDS_SINCE,
-        _ => certain.everywhere,
+        _ => certain.everywhere || denied,
     };
     let what = format!("{} by {}", certain.kind, reader.name);
     if !skipped || must {
@@ -235,6 +258,8 @@ mod tests {
             ("below-stack", "vmread", "EFAULT"),
             ("uffd-missing", "vmread", "skipped: blocked"),
             ("guard", "proc", "skipped: no-such-kind-here"),
+            ("vvar-vclock", "proc", "skipped: no-such-kind-here"),
+            ("thp", "proc", "skipped: kernel-did-not-give-it"),
         ];
         let right = compared(&answers, &[("heap", "vmread", 1), ("heap", "proc", 0)]);
         assert_eq!(right.differences, Vec::<String>::new());
@@ -242,6 +267,8 @@ mod tests {
         let answers = [
             ("anon-own", "proc", "zeros"),
             ("below-stack", "vmread", "zeros"),
+            ("mthp-64k", "proc", "skipped: no-such-kind-here"),
+            ("last-page", "proc", "skipped: no-such-kind-here"),
         ];
         let wrong = compared(&answers, &[("heap", "vmread", 0), ("memfd", "vmread", 1)]);
         assert_eq!(
@@ -249,8 +276,10 @@ mod tests {
             [
                 "anon-own by proc: zeros, expected read",
                 "pages split of memfd by vmread: 1, expected 0",
+                "mthp-64k by proc: skipped: no-such-kind-here, expected read",
                 "pages split of heap by vmread: 0, expected 1",
                 "below-stack by vmread: zeros, expected EFAULT",
+                "last-page by proc: skipped: no-such-kind-here, expected read",
             ]
         );
     }

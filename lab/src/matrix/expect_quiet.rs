@@ -7,6 +7,7 @@
 //! has regular files alone, fs/inode.c (`no_open`: ENXIO of a secretmem file, which has no
 //! `open` of its own), and of private mappings the pages that are still the file's.
 
+use super::kinds::is_denied;
 use super::{Compared, Expected};
 use crate::matrix::findings::Findings;
 use crate::matrix::version::Version;
@@ -124,15 +125,14 @@ static QUIET: [Quiet; 41] = [
     quiet("kernel-address", EIO, ABSENT, EFAULT),
 ];
 
-/// Reasons that say nothing of the reader: the kind or the reader is not to be had.
-const NOT_ASKED: [&str; 7] = [
+/// Reasons that say nothing of the reader: the kind is not to be had. These readers are, on every
+/// kernel of the table: root reads /proc/kcore and /proc/PID/map_files there.
+const NOT_ASKED: [&str; 5] = [
     "skipped: no-such-kind-here",
     "skipped: kernel-did-not-give-it",
     "skipped: needs-setup",
     "skipped: needs-privilege",
     "skipped: cannot-be-proved",
-    "skipped: not-in-this-kernel",
-    "skipped: not-permitted",
 ];
 
 /// Compares what these readers got, as far as they were asked, and what they have changed.
@@ -168,7 +168,7 @@ fn one(
     let Some(seen) = found.says(kind, reader) else {
         return;
     };
-    if NOT_ASKED.contains(&seen) {
+    if NOT_ASKED.contains(&seen) && !is_denied(kind, version, seen) {
         return;
     }
     let wanted = match says {
@@ -222,7 +222,9 @@ mod tests {
     fn what_changes_nothing_is_judged_by_kind_and_kernel() {
         let answers = [
             ("anon-untouched", "hybrid", "zeros"),
-            ("anon-untouched", "kcore", "skipped: not-in-this-kernel"),
+            ("anon-untouched", "kcore", "skipped: page-not-present"),
+            ("mthp-64k", "kcore", "skipped: kernel-did-not-give-it"),
+            ("vsyscall", "kcore", "skipped: no-such-kind-here"),
             ("swapped", "hybrid", "skipped: left-unread"),
             ("memfd-secret", "kcore", "skipped: false-zeros"),
             ("exec-only", "hybrid", "EIO"),
@@ -231,10 +233,13 @@ mod tests {
         ];
         let right = compared("forky-x86_64", (7, 2, 0), &answers);
         assert_eq!(right.differences, Vec::<String>::new());
-        assert_eq!(right.agreed, 5);
+        assert_eq!(right.agreed, 6);
         let answers = [
             ("anon-untouched", "hybrid", "EIO"),
             ("swapped", "hybrid", "read"),
+            ("anon-own", "kcore", "skipped: not-permitted"),
+            ("fuse-silent", "map-files", "skipped: not-in-this-kernel"),
+            ("fuse-silent", "kcore", "skipped: no-such-kind-here"),
             ("memfd-secret", "kcore", "zeros"),
             ("exec-only", "hybrid", "EIO"),
             ("guard", "hybrid", "EIO"),
@@ -242,11 +247,16 @@ mod tests {
         assert_eq!(
             compared("6.12-x86_64", (6, 14, 0), &answers).differences,
             [
+                "anon-own by kcore: skipped: not-permitted, expected read",
                 "anon-untouched by hybrid: EIO, expected zeros",
                 "exec-only by hybrid: EIO, expected read",
                 "memfd-secret by kcore: zeros, expected skipped: false-zeros",
                 "guard by hybrid: EIO, expected skipped: left-unread",
                 "swapped by hybrid: read, expected skipped: left-unread",
+                "fuse-silent by kcore: skipped: no-such-kind-here, \
+                 expected skipped: page-not-present",
+                "fuse-silent by map-files: skipped: not-in-this-kernel, \
+                 expected skipped: blocked",
             ]
         );
     }

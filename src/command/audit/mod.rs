@@ -2,6 +2,7 @@
 //! what its page table let expect.
 
 mod pass;
+mod refusal;
 mod row;
 mod stop;
 mod words;
@@ -23,7 +24,7 @@ use crate::reader::{Manners, Method};
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stdout};
-use crate::sys::{Clock, Errno, errno};
+use crate::sys::{Clock, Errno, errno, signal};
 use heapless::Vec;
 use pass::Passed;
 use row::Common;
@@ -36,8 +37,9 @@ const WENT_ON: &str = "target-went-on";
 /// Without frame numbers a copy shows only where pagemap had called the page shared, and of a
 /// swapped-out page it never shows.
 const UNKNOWN_SPLITS: Error = Error::Invalid(
-    "what was split is unknown (split_pages is empty): unexplained faults while frames are hidden \
-     (see them with CAP_SYS_ADMIN), or swapped-out pages brought in (hybrid leaves them)",
+    "what was split is unknown (split_pages is empty): faults that may have been copies, while \
+     frames are hidden (see them with CAP_SYS_ADMIN), swapped-out pages brought in (hybrid \
+     leaves them), or hugetlb pages taken from another process",
 );
 const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");
 /// Status of the other passes of a reader that the kernel refused.
@@ -50,55 +52,19 @@ const REFUSED: &str = "not-permitted";
 pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
     let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
     let page_bytes = auxv.page_bytes();
-    if !proc_is_ours() {
-        return Err(Error::NO_PROC);
-    }
-    // Opened first: it stays this process's, whatever becomes of the number.
-    let counter = Counter::open(options.pid, page_bytes)
-        .map_err(|errno| live::refused(options.pid, "pagemap", errno))?;
-    let mappings = Mappings::now(options.pid)?;
-    if mappings.vmas == 0 {
-        return Err(live::refused(options.pid, "maps", Errno::SRCH));
-    }
+    let (counter, mappings) = first_look(options.pid, page_bytes)?;
+    // What reads may be made to wait, and keeps what it has stopped.
+    signal::end_out_of_the_kernel().map_err(Error::kernel("take signal handlers back"))?;
     let kernel = Kernel::read();
     let (_held, stopped) = stop::still(options.pid, options.stop)?;
-    let buffers = options.methods.iter();
-    let buffer = buffers.map(|method| method.buffer_bytes(options.block as usize));
-    let auditor = Auditor::new(
-        clock,
-        counter,
-        options.block as usize,
-        buffer.max().unwrap_or(0),
-        page_bytes,
-    );
-    let mut run = Run {
+    let common = Common {
+        label: options.common.label,
+        kernel: kernel.release(),
+        page_bytes: page_bytes as u64,
         pid: options.pid,
-        passes: 1 + options.warm,
-        stopped,
-        manners: Manners {
-            swap_in: options.allow_swap_in,
-            no_files: options.strict,
-            one_walk: true,
-        },
-        common: Common {
-            label: options.common.label,
-            kernel: kernel.release(),
-            page_bytes: page_bytes as u64,
-            pid: options.pid,
-            block_bytes: options.block,
-        },
-        auditor: auditor.map_err(Error::kernel("map memory for the buffer"))?,
-        splits: Splits::untried(clock, page_bytes),
-        // All of it is looked at once more for each reader.
-        progress: Progress::new(
-            options.common.quiet,
-            clock,
-            (mappings.bytes >> 20) * options.methods.len() as u64 * (2 + options.warm),
-        ),
-        done: pass::Done::default(),
-        findings: Vec::new(),
-        ending: Ok(()),
+        block_bytes: options.block,
     };
+    let mut run = Run::new(options, clock, (counter, &mappings), common, stopped)?;
     let context = Context {
         command: "audit",
         effective,
@@ -122,6 +88,21 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     run.ending
 }
 
+/// Whether there is anything to read, and what counts its pages.
+fn first_look(pid: i32, page_bytes: usize) -> Result<(Counter, Mappings), Error> {
+    if !proc_is_ours() {
+        return Err(Error::NO_PROC);
+    }
+    // Opened first: it stays this process's, whatever becomes of the number.
+    let counter = Counter::open(pid, page_bytes);
+    let counter = counter.map_err(|errno| live::refused(pid, "pagemap", errno))?;
+    let mappings = Mappings::now(pid)?;
+    if mappings.vmas == 0 {
+        return Err(live::refused(pid, "maps", Errno::SRCH));
+    }
+    Ok((counter, mappings))
+}
+
 /// What a run carries from pass to pass.
 struct Run<'r> {
     pid: i32,
@@ -132,7 +113,7 @@ struct Run<'r> {
     manners: Manners,
     common: Common<'r>,
     auditor: Auditor,
-    splits: Splits,
+    splits: Splits<'r>,
     progress: Progress,
     done: pass::Done,
     findings: Vec<Finding, LIST_MAX>,
@@ -140,7 +121,40 @@ struct Run<'r> {
     ending: Result<(), Error>,
 }
 
-impl Run<'_> {
+impl<'r> Run<'r> {
+    /// Ready for the first pass.
+    fn new(
+        options: &'r Options,
+        clock: Clock,
+        (counter, mappings): (Counter, &Mappings),
+        common: Common<'r>,
+        stopped: bool,
+    ) -> Result<Self, Error> {
+        let (block, page_bytes) = (options.block as usize, common.page_bytes as usize);
+        let buffers = options.methods.iter();
+        let buffer = buffers.map(|method| method.buffer_bytes(block)).max();
+        let auditor = Auditor::new(clock, counter, block, buffer.unwrap_or(0), page_bytes);
+        // All of it is looked at once more for each reader.
+        let looks = options.methods.len() as u64 * (2 + options.warm);
+        Ok(Self {
+            pid: options.pid,
+            passes: 1 + options.warm,
+            stopped,
+            manners: Manners {
+                swap_in: options.allow_swap_in,
+                no_files: options.strict,
+                one_walk: true,
+            },
+            common,
+            auditor: auditor.map_err(Error::kernel("map memory for the buffer"))?,
+            splits: Splits::untried(clock, page_bytes, &options.methods),
+            progress: Progress::new(options.common.quiet, clock, (mappings.bytes >> 20) * looks),
+            done: pass::Done::default(),
+            findings: Vec::new(),
+            ending: Ok(()),
+        })
+    }
+
     fn every_reader(&mut self, methods: &[Method], rows: &mut Rows<Output>) -> Result<(), Error> {
         for (method, position) in methods.iter().copied().zip(1..) {
             let mut finding = Finding::of(method);
@@ -173,6 +187,7 @@ impl Run<'_> {
 
     /// What became of the pass; the reason why its reader need not try again.
     fn note(&mut self, passed: &Passed) -> Option<&'static str> {
+        let refused = |method, errno| refusal::refused(self.pid, method, errno);
         let (error, lost) = match passed.ended {
             Ok(()) if passed.tally.bytes == 0 => (NOTHING_READ, None),
             Ok(()) if passed.split().is_none() => (UNKNOWN_SPLITS, None),
@@ -189,7 +204,8 @@ impl Run<'_> {
                 Error::Invalid("a reader is not in this kernel: see the status column"),
                 Some("not-in-this-kernel"),
             ),
-            Err(Ended::Refused(errno)) => (live::refused(self.pid, "mem", errno), Some(REFUSED)),
+            Err(Ended::Refused(errno)) => (refused(passed.method, errno), Some(REFUSED)),
+            Err(Ended::Lacks(errno)) => (refused(passed.method, errno), None),
             Err(Ended::Pagemap(errno)) => {
                 (live::refused(self.pid, "pagemap", errno), Some(REFUSED))
             }
@@ -210,7 +226,7 @@ impl Passed {
             Ok(()) if self.went_on => Status::Skipped(WENT_ON),
             Ok(()) => Status::Ok,
             Err(Ended::Gone) => Status::Errno("ESRCH"),
-            Err(Ended::Refused(errno) | Ended::Pagemap(errno)) => {
+            Err(Ended::Refused(errno) | Ended::Lacks(errno) | Ended::Pagemap(errno)) => {
                 let name = errno::name_or_unknown(errno);
                 let reason = self.method.refusal(errno);
                 reason.map_or(Status::Errno(name), Status::Skipped)

@@ -11,21 +11,23 @@ use crate::measure::census::Counter;
 use crate::measure::footprint;
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
-use crate::reader::hybrid::large;
 use crate::reader::{AnyReader, Care, Method, Target};
 use crate::sys::Errno;
+use crate::sys::errno::is_lack;
 use crate::sys::file::{Process, read_proc};
 use crate::sys::process::{Faults, own_id};
 use crate::text::Text;
-use core::mem;
+use core::{hint, mem};
 
 /// A pass.
 pub(super) struct Passed {
     pub(super) method: Method,
     pub(super) cold: bool,
     pub(super) pfn: bool,
-    /// Whether it brought swapped-out pages in, and splits what is shared: those perhaps.
-    pub(super) swap_hides: bool,
+    /// Whether it may have copied pages of which no copy can be seen.
+    pub(super) copies_hide: bool,
+    /// Whether it may have brought pages in out of swap that no page table shows.
+    pub(super) swap_unseen: bool,
     pub(super) tally: Tally,
     /// How it ended.
     pub(super) ended: Result<(), Ended>,
@@ -40,23 +42,25 @@ pub(super) struct Passed {
 }
 
 impl Passed {
-    /// Faults charged to the tool beyond what is seen to have been split or brought in; `None`
-    /// where they are not counted.
+    /// Faults charged to the tool beyond what is seen to have been split or brought in, or, where
+    /// these may be copies that are not seen, as many as may be; `None` where they are not counted.
     pub(super) fn unexplained_faults(&self) -> Option<u64> {
-        let fate = &self.tally.fate;
-        let faults = self.tally.faults?;
-        let seen = fate.split + fate.faulted_in + fate.swapped_in;
-        Some((faults.minor + faults.major).saturating_sub(seen))
+        let tally = &self.tally;
+        tally.faults?;
+        Some(match self.copies_hide {
+            true => tally.unexplained.max(tally.unseen),
+            false => tally.unexplained,
+        })
     }
 
-    /// Pages that were split. A copy cannot be seen of a page that was swapped out; nor, without
-    /// frame numbers, of one that bit 56 called exclusive: there faults that nothing else explains
-    /// make the number unknown, unless they are less than a hundredth of it.
+    /// Pages that were split, if that is known.
     pub(super) fn split(&self) -> Option<u64> {
-        let split = self.tally.fate.split;
-        let unexplained = self.unexplained_faults();
-        let all_seen = self.pfn || unexplained.is_some_and(|faults| faults * 100 <= split);
-        Some(split).filter(|_| all_seen && !self.swap_hides)
+        Some(self.tally.fate.split).filter(|_| !self.copies_hide && self.tally.fate.taken == 0)
+    }
+
+    /// Pages that came out of swap; of shared memory pagemap does not show them.
+    pub(super) fn swapped_in(&self) -> Option<u64> {
+        Some(self.tally.fate.swapped_in).filter(|_| !self.swap_unseen)
     }
 }
 
@@ -121,7 +125,7 @@ impl Run<'_> {
     /// What `method` will do, by the page table now; `None` if that cannot be told.
     pub(super) fn predict(&mut self, method: Method) -> Option<Expected> {
         let mut forecast = Forecast::default();
-        let large = large::possible();
+        let doubts = live::doubts(self.pid);
         let mut next = Text::new();
         next.add("MiB looked at before: ").add(method.name());
         let (counter, progress) = (&mut self.auditor.counter, &self.progress);
@@ -129,10 +133,10 @@ impl Run<'_> {
         let looked = each_vma(pid, "smaps", &mut |vma| {
             if is_wanted(vma) {
                 let mut seen = |bytes| done.add(bytes, progress, &next);
-                let census = live::count(counter, vma, &mut seen);
+                let census = live::count(counter, vma, doubts, &mut seen);
                 let census = census.map_err(|_| Error::Ended(pid))?;
-                let large = large && live::may_be_large(counter, vma, &census);
-                forecast.add(&Forecast::of(vma, &census, large));
+                let unsure = live::bit_56_may_err(counter, vma, &census, doubts);
+                forecast.add(&Forecast::of(vma, &census, unsure));
             }
             Ok(())
         });
@@ -153,6 +157,7 @@ impl Run<'_> {
         };
         if cold {
             self.rehearse(method)?;
+            touch_stack();
         }
         let mut care = None;
         let ended = self.read_all(self.pid, method, &mut tally, &mut care)?;
@@ -165,12 +170,18 @@ impl Run<'_> {
             let (after, before) = field(&after).zip(field(&before))?;
             Some((minus(after.0, before.0), minus(after.1, before.1)))
         };
+        let pfn = !self.auditor.counter.frames_are_hidden();
         Ok(Passed {
             method,
             cold,
-            pfn: !self.auditor.counter.frames_are_hidden(),
-            swap_hides: tally.fate.swapped_in > 0
-                && self.splits.of(method, &Forecast::DOUBT) != Some(0),
+            pfn,
+            copies_hide: self.copies_hide(method, pfn, &tally),
+            swap_unseen: tally.fate.swap_unseen
+                && match method {
+                    Method::Hybrid => self.manners.swap_in,
+                    Method::Kcore => false,
+                    _ => true,
+                },
             tally,
             ended,
             usage: after.usage.zip(before.usage).map(|(a, b)| a.since(&b)),
@@ -182,14 +193,31 @@ impl Run<'_> {
         })
     }
 
+    /// Whether pages may have been copied unseen. A copy cannot be seen of a page that was swapped
+    /// out; nor, without frame numbers, of one that bit 56 called exclusive: there faults make the
+    /// number unknown that nothing else accounts for, unless they are less than a hundredth of it.
+    /// Not of a reader that copies nothing whatever others map; `hybrid` does not by what bit 56
+    /// says.
+    fn copies_hide(&mut self, method: Method, pfn: bool, tally: &Tally) -> bool {
+        let may_be_few = tally.faults.is_some() && tally.unseen * 100 <= tally.fate.split;
+        let (hidden, swapped) = (!pfn && !may_be_few, tally.fate.swapped_in > 0);
+        if hidden && method == Method::Hybrid {
+            return true;
+        }
+        (hidden || swapped) && self.splits.of(method, &Forecast::DOUBT) != Some(0)
+    }
+
     /// Reads the tool itself, so that its own code and stack are there: a fault that is charged
-    /// later was caused by the target's memory.
+    /// later was caused by the target's memory. First with a reader that brings in all there is.
     fn rehearse(&mut self, method: Method) -> Result<(), Error> {
         let own = Counter::open(own_id(), self.common.page_bytes as usize);
         let own = own.map_err(Error::kernel("read the tool's own pagemap"))?;
         let theirs = mem::replace(&mut self.auditor.counter, own);
         let done = mem::take(&mut self.done);
-        let read = self.read_all(own_id(), method, &mut Tally::default(), &mut None);
+        let mut read = Ok(Ok(()));
+        for method in [Method::Proc, method] {
+            read = self.read_all(own_id(), method, &mut Tally::default(), &mut None);
+        }
         self.auditor.counter = theirs;
         self.done = done;
         // Who cannot read itself has no rehearsal.
@@ -208,6 +236,7 @@ impl Run<'_> {
         let mut reader = match AnyReader::open(method, &target) {
             Ok(reader) => reader,
             Err(Errno::NOENT | Errno::SRCH) => return Ok(Err(Ended::Gone)),
+            Err(errno) if is_lack(errno) => return Ok(Err(Ended::Lacks(errno))),
             Err(errno) => return Ok(Err(Ended::Refused(errno))),
         };
         let mut next = Text::new();
@@ -225,8 +254,7 @@ impl Run<'_> {
                 return Ok(());
             }
             tally.vmas += 1;
-            let range = (vma.start, vma.end);
-            ended = auditor.read(reader.any(), range, !vma.fills_up, tally, &mut |bytes| {
+            ended = auditor.read(reader.any(), vma, tally, &mut |bytes| {
                 done.add(bytes, progress, &next);
             });
             ended.map_err(|_| Error::Ended(pid))
@@ -241,6 +269,13 @@ impl Run<'_> {
         // Of a process that has ended, smaps just ends, too.
         Ok(auditor.counter.is_alive().map_err(Ended::from))
     }
+}
+
+/// Writes to more of the stack than a pass takes: after a fork a first write to a page is a fault.
+#[inline(never)]
+fn touch_stack() {
+    const BYTES: usize = 64 << 10;
+    hint::black_box([0_u8; BYTES]);
 }
 
 /// The progress line is written anew after so many MiB.

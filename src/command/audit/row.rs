@@ -95,20 +95,26 @@ pub(super) fn make<'c>(
     predicted: Option<Expected>,
     passed: &Passed,
 ) -> AuditRow<'c> {
-    let (tally, fate) = (&passed.tally, &passed.tally.fate);
-    let nothing_tried = AuditRow {
+    let row = AuditRow {
         status: passed.status(),
         ..skipped(common, place, "")
     };
-    if tally.readable == 0 {
-        return nothing_tried;
+    if passed.tally.readable == 0 {
+        return row;
     }
-    let kib = |field: fn(&UsageDelta) -> i64| passed.usage.as_ref().map(field);
-    let evidence = match passed.pfn {
-        true => Evidence::Pfn,
-        false => Evidence::Exclusive,
-    };
     let predicted = predicted.filter(|_| passed.cold);
+    let row = AuditRow {
+        predicted_split_pages: predicted.and_then(|expected| expected.split),
+        predicted_faulted_in_pages: predicted.map(|expected| expected.brought_in),
+        ..row
+    };
+    pages(passed, bytes(passed, row))
+}
+
+/// With what was read, how fast, and what it did to the process as a whole.
+#[inline(always)]
+fn bytes<'c>(passed: &Passed, row: AuditRow<'c>) -> AuditRow<'c> {
+    let tally = &passed.tally;
     // 0 is no time.
     let ns = Some(tally.ns).filter(|&ns| ns > 0);
     let (cold, warm) = match passed.cold {
@@ -116,19 +122,14 @@ pub(super) fn make<'c>(
         false => (None, ns),
     };
     let rate = |ns: Option<u64>| mib_s_centi(tally.bytes, ns?).map(Centi);
-    let left = |why: Why| passed.care.map(|care| care.left[why as usize]);
     let minor = tally.faults.map(|faults| faults.minor);
+    let kib = |field: fn(&UsageDelta) -> i64| passed.usage.as_ref().map(field);
     AuditRow {
         bytes_per_pass: Some(tally.bytes),
         cold_ns: cold,
         warm_ns: warm,
         cold_mib_s: rate(cold),
         warm_mib_s: rate(warm),
-        evidence: evidence.name(),
-        tracked_pages: Some(fate.tracked),
-        shared_before: Some(fate.tracked),
-        shared_after: Some(fate.still_shared),
-        split_pages: passed.split(),
         target_minflt: passed.faults.map(|(minor, _)| minor),
         target_majflt: passed.faults.map(|(_, major)| major),
         reader_minflt_cold: minor.filter(|_| passed.cold),
@@ -137,10 +138,7 @@ pub(super) fn make<'c>(
         target_pss_kib: kib(|usage| usage.pss_kib),
         target_shared_dirty_kib: kib(|usage| usage.shared_dirty_kib),
         target_private_kib: kib(UsageDelta::private_kib),
-        predicted_split_pages: predicted.and_then(|expected| expected.split),
-        raced_pages: Some(fate.raced).filter(|_| passed.pfn),
-        faulted_in_pages: Some(fate.faulted_in),
-        swapped_in_pages: Some(fate.swapped_in),
+        target_anon_huge_kib: kib(|usage| usage.anon_huge_kib),
         vmas: Some(tally.vmas),
         vma_change: passed.vma_change,
         readable_bytes: Some(tally.readable),
@@ -148,15 +146,35 @@ pub(super) fn make<'c>(
         unread_runs: Some(tally.unread_runs),
         errno: tally.errno.map_or("", errno::name_or_unknown),
         left_out_bytes: Some(tally.left_out),
+        ..row
+    }
+}
+
+/// With what became of the pages.
+#[inline(always)]
+fn pages<'c>(passed: &Passed, row: AuditRow<'c>) -> AuditRow<'c> {
+    let fate = &passed.tally.fate;
+    let evidence = match passed.pfn {
+        true => Evidence::Pfn,
+        false => Evidence::Exclusive,
+    };
+    let left = |why: Why| passed.care.map(|care| care.left[why as usize]);
+    AuditRow {
+        evidence: evidence.name(),
+        tracked_pages: Some(fate.tracked),
+        shared_before: Some(fate.tracked),
+        shared_after: Some(fate.still_shared),
+        split_pages: passed.split(),
+        raced_pages: Some(fate.raced).filter(|_| passed.pfn),
+        faulted_in_pages: Some(fate.faulted_in),
+        swapped_in_pages: passed.swapped_in(),
         split_exclusive_pages: Some(fate.split_exclusive).filter(|_| passed.pfn),
         unexplained_faults: passed.unexplained_faults(),
-        target_anon_huge_kib: kib(|usage| usage.anon_huge_kib),
         left_swapped_pages: left(Why::Swapped),
         left_guard_pages: left(Why::Guard),
         left_served_pages: left(Why::Served),
         left_unmapped_pages: left(Why::Unmapped),
         left_not_in_memory_pages: left(Why::NotInMemory),
-        predicted_faulted_in_pages: predicted.map(|expected| expected.brought_in),
-        ..nothing_tried
+        ..row
     }
 }

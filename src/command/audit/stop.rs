@@ -26,15 +26,30 @@ pub(super) fn still(pid: i32, asked: bool) -> Result<(Option<Halted>, bool), Err
         ));
     }
     // Of a thread, its whole process.
-    match Halted::stop(group(pid)) {
+    let process = group(pid);
+    if process == FIRST {
+        return Err(Error::Invalid(
+            "process 1 ignores SIGSTOP from within its PID namespace (kill(2)): read it from the \
+             namespace outside, or without --stop",
+        ));
+    }
+    match Halted::stop(process) {
         Ok(held) => Ok((Some(held), true)),
+        Err(Errno::TIMEDOUT) => Err(Error::Invalid(
+            "the process was sent SIGSTOP and does not stop: a thread is in an uninterruptible \
+             sleep (state D in /proc/PID/task/*/stat), or a debugger keeps the signal from it; try \
+             again, or without --stop",
+        )),
         Err(Errno::AGAIN) => Err(Error::Invalid(
-            "the process does not stop: a thread is in an uninterruptible sleep (state D); \
-             try again, or without --stop",
+            "no process can be made for --stop, which would let this one go again (fork: EAGAIN): \
+             raise ulimit -u or pids.max",
         )),
         Err(errno) => Err(Error::kernel("stop the process (SIGSTOP)")(errno)),
     }
 }
+
+/// The first process of a PID namespace, by the numbers in it.
+const FIRST: i32 = 1;
 
 /// The process that a thread is of. /proc shows threads under their numbers, too.
 fn group(pid: i32) -> i32 {

@@ -31,6 +31,7 @@ struct Seen {
     went_on: bool,
     pfn: bool,
     split: Option<u64>,
+    swapped_in: Option<u64>,
     unexplained: Option<u64>,
     care: Option<Care>,
 }
@@ -57,6 +58,7 @@ impl Finding {
                 went_on: passed.went_on,
                 pfn: passed.pfn,
                 split: passed.split(),
+                swapped_in: passed.swapped_in(),
                 unexplained: passed.unexplained_faults(),
                 care: passed.care,
             });
@@ -117,11 +119,18 @@ impl Finding {
             line.add("\n").pad_line();
         }
         line.number(fate.faulted_in).add(" pages faulted in, ");
-        line.number(fate.swapped_in).add(" swapped in");
+        match seen.swapped_in {
+            Some(pages) => line.number(pages),
+            None => line.add("an unknown number, of shared memory,"),
+        };
+        line.add(" swapped in");
         if let Some(expected) = self.predicted {
-            let came = fate.faulted_in + fate.swapped_in;
             line.add("; predicted ").number(expected.brought_in);
-            line.add(agreement(expected.brought_in, came));
+            line.add(match (self.method, seen.swapped_in) {
+                // They come without a place in the page table.
+                (Method::Hybrid | Method::MapFiles, None) => ": NOT known to be so",
+                _ => agreement(expected.brought_in, fate.faulted_in + fate.swapped_in),
+            });
         }
         line.add("\n").pad_line();
         match seen.pfn {
@@ -131,6 +140,9 @@ impl Finding {
         if let Some(faults) = tally.faults {
             line.add("; ").number(faults.minor + faults.major);
             line.add(" faults charged to the reader");
+            if faults.major > 0 {
+                line.add(", ").number(faults.major).add(" of them major");
+            }
         }
         line.add("\n");
     }
@@ -149,7 +161,9 @@ impl Finding {
             None => line.add("an unknown number of pages"),
         };
         line.add("; predicted ");
-        let unexplained = seen.unexplained.filter(|&faults| faults > 0);
+        let explained = |faults| faults == 0 || fate.taken > 0;
+        let unexplained = seen.unexplained.filter(|&faults| !explained(faults));
+        let huge = seen.usage.map_or(0, |usage| usage.anon_huge_kib);
         match (
             self.predicted.and_then(|expected| expected.split),
             seen.split,
@@ -169,12 +183,20 @@ impl Finding {
             line.pad_line().number(fate.split_exclusive);
             line.add(" of them pagemap had called the process's own\n");
         }
+        if fate.taken > 0 {
+            line.pad_line().number(fate.taken);
+            line.add(
+                " pages of hugetlb memory TAKEN from another process, which gets SIGBUS there\n",
+            );
+        }
         if let Some(faults) = unexplained {
             line.pad_line().number(faults);
-            line.add(match (seen.split, fate.faulted_in) {
-                (None, _) => " faults that nothing seen explains: as many pages may be split\n",
-                (_, 0) => " more faults; the frames stayed: unshared in place, without a copy\n",
-                _ => " more faults; the frames stayed: unshared in place, or to bring pages in\n",
+            line.add(match (seen.split, huge) {
+                (None, _) => " faults that may each have copied a page, which is not seen\n",
+                (_, ..0) => {
+                    " more faults, for which no page was copied: huge pages were broken up\n"
+                }
+                _ => " more faults, for which no page was copied: unshared in place, perhaps\n",
             });
         }
     }

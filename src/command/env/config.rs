@@ -23,6 +23,9 @@ const OPTIONS: &[u8] = b"\
     CONFIG_SECRETMEM CONFIG_TRANSPARENT_HUGEPAGE CONFIG_HARDENED_USERCOPY CONFIG_PREEMPT \
     CONFIG_HZ";
 
+/// Room for what is said of each.
+const OPTIONS_MAX: usize = 16;
+
 /// Where a configuration may be, the compressed one first; the first that is there and
 /// whole counts.
 const SOURCES: &[u8] = b"/proc/config.gz /boot/config-@ /lib/modules/@/config";
@@ -47,8 +50,12 @@ pub fn note_all(record: &mut Record) {
         Err(errno) => Err((*errno).into()),
     };
     record.note("config_source", config.map(|_| ()));
-    for option in words(OPTIONS, b' ') {
-        let found = config.and_then(|config| config.show(&mut record.value, option));
+    let mut said = [None; OPTIONS_MAX];
+    if let Ok(config) = config {
+        config.look_up(&mut said);
+    }
+    for (option, said) in words(OPTIONS, b' ').zip(said) {
+        let found = config.and_then(|config| config.show(&mut record.value, said));
         record.note_as("", option, found);
     }
 }
@@ -89,20 +96,33 @@ fn is_whole(text: &[u8]) -> bool {
     complete(text).any(|line| line == b"# end of Kernel hacking")
 }
 
-impl Config<'_> {
-    /// Adds what it says of an option. Only lines with a line feed count: the last may be
-    /// cut.
-    fn show(self, value: &mut Text, option: &[u8]) -> Finding {
-        for line in complete(self.text) {
-            if let Some(said) = kconfig::value(line, option) {
-                add(value, said);
-                return Ok(());
+impl<'t> Config<'t> {
+    /// What the first line about each of [`OPTIONS`] says. Only lines with a line feed count: the
+    /// last may be cut.
+    fn look_up(self, said: &mut [Option<&'t [u8]>; OPTIONS_MAX]) {
+        let mut options = [&b""[..]; OPTIONS_MAX];
+        words(OPTIONS, b' ')
+            .zip(&mut options)
+            .for_each(|(option, place)| *place = option);
+        for (name, value) in complete(self.text).filter_map(kconfig::setting) {
+            for (option, said) in options.iter().zip(&mut *said) {
+                if *option == name {
+                    said.get_or_insert(value);
+                }
             }
         }
-        Err(match self.whole {
-            true => Missing::ABSENT,
-            false => Why::ConfigCut.into(),
-        })
+    }
+
+    /// Adds what is said of an option.
+    fn show(self, value: &mut Text, said: Option<&[u8]>) -> Finding {
+        match (said, self.whole) {
+            (Some(said), _) => {
+                add(value, said);
+                Ok(())
+            }
+            (None, true) => Err(Missing::ABSENT),
+            (None, false) => Err(Why::ConfigCut.into()),
+        }
     }
 }
 
@@ -118,7 +138,14 @@ mod tests {
     fn value(text: &[u8], option: &str) -> Result<String, Missing> {
         let mut value = Text::new();
         let whole = is_whole(text);
-        Config { text, whole }.show(&mut value, option.as_bytes())?;
+        let config = Config { text, whole };
+        let mut said = [None; OPTIONS_MAX];
+        config.look_up(&mut said);
+        let mut options = words(OPTIONS, b' ').zip(said);
+        let (_, said) = options
+            .find(|(name, _)| *name == option.as_bytes())
+            .unwrap();
+        config.show(&mut value, said)?;
         Ok(value.read().unwrap().into())
     }
 
@@ -130,6 +157,18 @@ mod tests {
         assert_eq!(value("CONFIG_BINFMT_MISC").unwrap(), "m");
         assert_eq!(value("CONFIG_HZ").unwrap(), "250");
         assert_eq!(value("CONFIG_PAGE_MAPCOUNT"), Err(Missing::ABSENT));
+    }
+
+    #[test]
+    fn there_is_room_for_every_option() {
+        assert!(words(OPTIONS, b' ').count() <= OPTIONS_MAX);
+    }
+
+    /// A kernel's configuration names an option once; of two the first counts.
+    #[test]
+    fn the_first_line_counts() {
+        let twice = [b"CONFIG_HZ=100\n", TEXT].concat();
+        assert_eq!(value(&twice, "CONFIG_HZ").unwrap(), "100");
     }
 
     #[test]

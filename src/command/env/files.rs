@@ -4,6 +4,7 @@ use super::kernel::Kernel;
 use super::record::{Finding, Missing, Why};
 use crate::sys::{Errno, file};
 use crate::text::{Full, Text};
+use core::cell::Cell;
 use core::ffi::CStr;
 use core::slice::from_ref;
 use rustix::fd::{AsFd, OwnedFd};
@@ -23,6 +24,9 @@ static MOUNTS: [(&[u8], &CStr, Why); 3] = [
 /// Most bytes of a file that [`Files::head`] gives.
 pub const HEAD_MAX: usize = 4096;
 
+/// And of a piece that [`Files::all`] gives.
+const PIECE_MAX: usize = 32 << 10;
+
 /// The way to files: one buffer for all of them, and what replaces characters of a path.
 pub struct Files {
     /// For `@`: its release.
@@ -31,6 +35,10 @@ pub struct Files {
     cpu: usize,
     /// For `#`: a size of huge pages.
     pub kib: u64,
+    /// By place in [`MOUNTS`], whether the file was seen there.
+    mounted: Cell<[bool; MOUNTS.len()]>,
+    /// Whose head is in the buffer, for which size, and how long it is.
+    held: (&'static [u8], u64, usize),
     buffer: [u8; HEAD_MAX],
 }
 
@@ -41,6 +49,8 @@ impl Files {
             kernel: Kernel::read(),
             cpu,
             kib: 0,
+            mounted: Cell::new([false; MOUNTS.len()]),
+            held: (b"", 0, 0),
             buffer: [0; HEAD_MAX],
         }
     }
@@ -67,31 +77,39 @@ impl Files {
             Ok(file) => return Ok(file),
             Err(errno) => errno,
         };
-        let mount = MOUNTS.iter().find(|(prefix, ..)| path.starts_with(prefix));
-        match mount {
-            Some((_, witness, why))
-                if errno == Errno::NOENT && file::open(witness).err() == Some(errno) =>
-            {
-                Err(Missing::Unknown(*why))
+        let mut mounts = MOUNTS.iter().zip(self.mounted.as_array_of_cells());
+        match mounts.find(|((prefix, ..), _)| path.starts_with(prefix)) {
+            Some(((_, witness, why), mounted)) if errno == Errno::NOENT && !mounted.get() => {
+                if file::open(witness).err() == Some(errno) {
+                    return Err(Missing::Unknown(*why));
+                }
+                mounted.set(true);
             }
-            _ => Err(errno.into()),
+            _ => {}
         }
+        Err(errno.into())
     }
 
-    /// The first [`HEAD_MAX`] bytes of a file, or all if it has fewer.
-    pub fn head(&mut self, path: &[u8]) -> Result<&[u8], Missing> {
-        let file = self.open(path)?;
-        let count = file::read_at(file.as_fd(), &mut self.buffer, 0)?;
-        Ok(self.buffer.get(..count).unwrap_or_default())
+    /// The first [`HEAD_MAX`] bytes of a file, or all if it has fewer. Of the file that was asked for
+    /// last, as they were.
+    pub fn head(&mut self, path: &'static [u8]) -> Result<&[u8], Missing> {
+        if (self.held.0, self.held.1) != (path, self.kib) {
+            let file = self.open(path)?;
+            self.held.0 = b"";
+            let count = file::read_at(file.as_fd(), &mut self.buffer, 0)?;
+            self.held = (path, self.kib, count);
+        }
+        Ok(self.buffer.get(..self.held.2).unwrap_or_default())
     }
 
     /// Gives `take` all of a file, piece by piece.
-    pub fn all(&mut self, path: &[u8], take: &mut dyn FnMut(&[u8])) -> Finding {
+    pub fn all(&self, path: &[u8], take: &mut dyn FnMut(&[u8])) -> Finding {
         let file = self.open(path)?;
+        let mut buffer = [0; PIECE_MAX];
         loop {
-            match file::read_next(file.as_fd(), &mut self.buffer)? {
+            match file::read_next(file.as_fd(), &mut buffer)? {
                 0 => return Ok(()),
-                count => take(self.buffer.get(..count).unwrap_or_default()),
+                count => take(buffer.get(..count).unwrap_or_default()),
             }
         }
     }
@@ -135,6 +153,23 @@ mod tests {
             .unwrap();
         assert!(all == want);
         assert!(files.head(b"/proc/self/comm").unwrap().ends_with(b"\n"));
+    }
+
+    #[test]
+    fn a_head_that_is_held_is_that_of_the_file() {
+        let mut files = Files::new(0);
+        let own = std::process::id().into();
+        for kib in [own, 0, own] {
+            files.kib = kib;
+            let head = files.head(b"/proc/#/stat").map(<[u8]>::to_vec);
+            match kib {
+                0 => assert_eq!(head, Err(Missing::ABSENT)),
+                _ => assert!(
+                    head.unwrap()
+                        .starts_with(std::format!("{own} (").as_bytes())
+                ),
+            }
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub fn note_all(record: &mut Record) {
 
 /// Whether the CPU may exceed its nominal frequency; each driver has its own switch.
 fn turbo(record: &mut Record) -> Finding {
-    let mut switch = |path, on| match record.files.head(path)? {
+    let mut switch = |path: &'static [u8], on| match record.files.head(path)? {
         [state @ (b'0' | b'1'), b'\n'] => Ok(*state == on),
         _ => Err(Why::OtherForm.into()),
     };
@@ -80,7 +80,7 @@ fn hypervisor_dmi(record: &mut Record) -> Finding {
 
 /// The choice for each size that has such a file. The kernel has sizes from 8 KiB to 1 GiB
 /// at most.
-fn per_size(record: &mut Record, path: &[u8]) -> Finding {
+fn per_size(record: &mut Record, path: &'static [u8]) -> Finding {
     let mut found = Err(Missing::ABSENT);
     for order in 3..=20 {
         record.files.kib = 1 << order;

@@ -127,7 +127,7 @@ impl<'r> Record<'r> {
     }
 
     /// Notes what `parse` finds: a key, a path and a name, with a blank between.
-    pub fn note_file(&mut self, parse: Parse, line: &[u8]) {
+    pub fn note_file(&mut self, parse: Parse, line: &'static [u8]) {
         let (key, argument) = halves(line, b' ');
         let (path, name) = halves(argument, b' ');
         let found = match self.files.head(path) {

@@ -96,7 +96,7 @@ pub(super) fn prober(clock: Clock, page_bytes: usize) -> Result<Prober, Error> {
     Prober::new(clock, page_bytes).map_err(Error::kernel("prepare to look at memory"))
 }
 
-/// How often a question is asked whose pages the kernel has moved meanwhile.
+/// How often a question is asked whose pages the kernel has moved, or written back, meanwhile.
 const TRIES: u64 = 3;
 
 /// What a run carries from probe to probe.
@@ -119,12 +119,17 @@ impl Run<'_> {
         (questions * (self.methods.len() + 1)) as u64
     }
 
-    /// One row's. What the kernel has moved is tried again: what a reader does, it does each time.
+    /// One row's. What the kernel has done meanwhile is tried again: what a reader does, it does
+    /// each time.
     fn probed(&mut self, kind: &Kind, op: Op, method: Option<Method>) -> Result<Probed, Error> {
         let mut tries = 1;
         loop {
             let probed = self.prober.probe(kind, op, method)?;
-            if tries == TRIES || probed.status != Status::Skipped(reason::PAGES_MOVED) {
+            let disturbed = matches!(
+                probed.status,
+                Status::Skipped(reason::PAGES_MOVED | reason::WRITTEN_BACK)
+            );
+            if tries == TRIES || !disturbed {
                 return Ok(probed);
             }
             tries += 1;

@@ -255,11 +255,9 @@ fn change(undo: &mut Undo, quiet: bool, page_bytes: usize) -> Ours {
     let mut buffer = [0; 4096];
     let swaps = read_whole(file::SWAPS, &mut buffer);
     if swaps.is_ok_and(|text| !text.trim_ascii().contains(&b'\n')) {
-        let swap = Zram::swap_to(page_bytes);
-        let made = swap.as_ref().map(|_| ()).map_err(|errno| *errno);
+        let made = Zram::add().and_then(|device| undo.swap.insert(device).swap_to(page_bytes));
         tell(quiet, zram::ADD, b"no swap", b"swap to a new device", made);
         ours.note(file::SWAPS, made);
-        undo.swap = swap.ok();
     }
     ours
 }
@@ -272,7 +270,7 @@ impl Undo {
     /// Puts everything back; the first that cannot be is the error.
     fn all(self) -> Result<(), Error> {
         let off = self.swap.map_or(Ok(()), |swap| swap.take_away());
-        let mut ended = off.map_err(Error::kernel("take away the zram device swapped to"));
+        let mut ended = off.map_err(Error::kernel("take away the zram device made to swap to"));
         for (change, old) in self.values.into_iter().rev() {
             let back = write_whole(change.path, &old);
             ended = ended.and(back.map_err(Error::kernel(change.put_back)));

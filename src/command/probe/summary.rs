@@ -39,6 +39,23 @@ enum Worst {
 }
 
 impl Score {
+    /// What it does to the target, the least first. How many kinds a reader has marked as accessed
+    /// says nothing: to read once more, as a reader of many words does, may take the mark away.
+    /// That it stops the target is no effect on its memory, but is one.
+    fn disturbance(&self) -> (Harm, bool) {
+        let mut harm = self.harm;
+        harm[1 + ACCESSED] = harm[1 + ACCESSED].min(1);
+        (harm, self.method.stops_target())
+    }
+
+    /// In words, behind how many kinds it gets.
+    fn how(&self) -> &'static str {
+        match self.method.stops_target() {
+            true => ", with the target stopped",
+            false => "",
+        }
+    }
+
     fn worst(&self) -> Worst {
         let shown = |bit: usize| self.harm[bit] > 0;
         match (0..self.harm.len()).find(|&bit| bit != 1 + ACCESSED && shown(bit)) {
@@ -79,7 +96,10 @@ fn scores(grid: &Grid, methods: &[Method]) -> List<Score> {
                 harm,
                 got,
             };
-            let better = scores.iter().position(|other| other.harm < harm);
+            let disturbs = score.disturbance();
+            let better = scores
+                .iter()
+                .position(|other| other.disturbance() < disturbs);
             let _ = scores.insert(better.unwrap_or(scores.len()), score);
         }
     }
@@ -120,6 +140,7 @@ fn reader(out: Output, grid: &Grid, score: &Score) -> Result<(), Errno> {
         Worst::Accessed => " and changes none but for accessed marks",
         Worst::More => "",
     });
+    head.add(score.how());
     send(out, &head)?;
     let column = score.column;
     for (bit, _) in score
@@ -179,7 +200,7 @@ fn choose(scores: &[Score]) -> Option<(&Score, &Score)> {
     let most = scores.iter().map(|score| score.got).max()?;
     let gentlest = |least: usize| {
         let useful = scores.iter().filter(move |score| score.got >= least.max(1));
-        useful.min_by_key(|score| (score.harm, usize::MAX - score.got))
+        useful.min_by_key(|score| (score.disturbance(), usize::MAX - score.got))
     };
     gentlest((3 * most).div_ceil(4)).zip(gentlest(most))
 }
@@ -189,22 +210,22 @@ fn choice(out: Output, scores: &[Score]) -> Result<(), Errno> {
     let Some((gentlest, fullest)) = choose(scores) else {
         return Ok(());
     };
-    let kinds = |lines: &mut Text, count: usize| {
-        lines.number(count as u64);
-        lines.add(if count == 1 { " kind" } else { " kinds" });
+    let name = |lines: &mut Text, score: &Score| {
+        lines.add(score.method.name()).add(", ");
+        lines.number(score.got as u64);
+        lines.add(if score.got == 1 { " kind" } else { " kinds" });
+        lines.add(score.how());
     };
     let mut lines = Text::new();
     lines.add("Which to choose here\n  to change least: ");
-    lines.add(gentlest.method.name()).add(", ");
-    kinds(&mut lines, gentlest.got);
+    name(&mut lines, gentlest);
     lines.add(match gentlest.worst() {
         Worst::Nothing => "; it changed nothing that was looked at",
         Worst::Accessed => "; it changed accessed marks alone",
         Worst::More => "",
     });
     lines.add(" (of those that get 3/4 of what the best gets)\n  to get most: ");
-    lines.add(fullest.method.name()).add(", ");
-    kinds(&mut lines, fullest.got);
+    name(&mut lines, fullest);
     lines.add("\n");
     lines.add("  to be fast: cowitness bench tells, and counts what splitting costs");
     send(out, &lines)
@@ -242,5 +263,18 @@ mod tests {
         let advised = choose(&scores[..2]).map(|(least, _)| least.method);
         assert_eq!(advised, Some(Method::Ptrace));
         assert!(choose(&[score(Method::Vmread, 0, &[(0, 1)])]).is_none());
+    }
+
+    /// A mark less is none: ptrace accesses a page more often, which may take the mark away.
+    #[test]
+    fn to_stop_the_target_is_not_made_good_by_a_mark_less() {
+        let scores = [
+            score(Method::Ptrace, 30, &[(4, 7), (1 + ACCESSED, 9)]),
+            score(Method::Proc, 30, &[(4, 7), (1 + ACCESSED, 10)]),
+        ];
+        let fullest = choose(&scores).map(|(_, most)| most.method);
+        assert_eq!(fullest, Some(Method::Proc));
+        let fullest = choose(&scores[..1]).map(|(_, most)| most.method);
+        assert_eq!(fullest, Some(Method::Ptrace));
     }
 }

@@ -25,25 +25,21 @@ pub(super) struct Zram {
 }
 
 impl Zram {
-    /// Makes a device and swaps to it; a device of which no swap space can be made is gone again.
+    /// Makes a device, to be taken away whatever becomes of it.
     ///
     /// # Errors
-    /// `ENOENT` (no zram here, or no node in /dev for a new device); as open(2), write(2),
-    /// swapon(2).
-    pub(super) fn swap_to(page_bytes: usize) -> Result<Self, Errno> {
+    /// `ENOENT` (no zram here); as open(2).
+    pub(super) fn add() -> Result<Self, Errno> {
         let mut buffer = [0; 32];
         let number = decimal(read_whole(ADD, &mut buffer)?.trim_ascii()).ok_or(Errno::IO)?;
-        let device = Self { number };
-        match device.begin(page_bytes) {
-            Ok(()) => Ok(device),
-            Err(errno) => {
-                device.take_away()?;
-                Err(errno)
-            }
-        }
+        Ok(Self { number })
     }
 
-    fn begin(&self, page_bytes: usize) -> Result<(), Errno> {
+    /// Swaps to it.
+    ///
+    /// # Errors
+    /// `ENOENT` (no node in /dev for a new device); as open(2), write(2), swapon(2).
+    pub(super) fn swap_to(&self, page_bytes: usize) -> Result<(), Errno> {
         let mut size = Text::new();
         let size = size.number(BYTES).read().map_err(|Full| Errno::FBIG)?;
         self.at("/sys/block/zram", "/disksize", &|path| {
@@ -58,13 +54,11 @@ impl Zram {
     /// Stops swapping to it and takes it away.
     ///
     /// # Errors
-    /// As swapoff(2); `EBUSY`: somebody else has it open.
+    /// As swapoff(2), if it is swapped to; `EBUSY`: somebody else has it open.
     pub(super) fn take_away(&self) -> Result<(), Errno> {
-        match self.at("/dev/zram", "", &swap_off) {
-            // It is not swapped to, or has no node.
-            Ok(()) | Err(Errno::INVAL | Errno::NOENT) => {}
-            Err(errno) => return Err(errno),
-        }
+        // It may not be swapped to, have no node, or swapping be forbidden (`EPERM`): all the
+        // same it has to go, and one that is swapped to stays (`EBUSY`).
+        let off = self.at("/dev/zram", "", &swap_off);
         let mut number = Text::new();
         let number = number.number(self.number);
         let number = number.read().map_err(|Full| Errno::FBIG)?;
@@ -74,7 +68,10 @@ impl Zram {
                 done => return done,
             }
         }
-        Err(Errno::BUSY)
+        match off {
+            Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Err(Errno::BUSY),
+            still_swapped_to => still_swapped_to,
+        }
     }
 
     /// Does something with the path that has the number between these.

@@ -90,11 +90,7 @@ fn is_elsewhere(old: Entry, new: Entry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const PRESENT: u64 = 1 << 63;
-    const SWAPPED: u64 = 1 << 62;
-    const EXCLUSIVE: u64 = 1 << 56;
-    const SOFT_DIRTY: u64 = 1 << 55;
+    use crate::proc::pagemap::bits::{EXCLUSIVE, PRESENT, SOFT_DIRTY, SWAPPED};
 
     #[test]
     fn each_change_is_counted_once() {

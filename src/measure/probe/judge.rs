@@ -1,7 +1,7 @@
 //! Whether the state was what the kind is, and whether the question was answered.
 
 use super::look::{Pages, State, flagged};
-use super::{Content, Probed, Question, Stop, skip};
+use super::{Answer, Content, Probed, Question, Stop, skip};
 use crate::emit::record::Status;
 use crate::fixture::kinds::{Before, Ground, Holds, Kind, Op, Place, reason};
 use crate::measure::evidence::{Both, Evidence, Found};
@@ -49,39 +49,77 @@ pub(super) fn prove(
 
 /// Whether the question was answered: the pages stayed, and what came is what lies there.
 pub(super) fn judge(question: &Question<'_>, page_bytes: u64, probed: &Probed) -> Status<'static> {
-    let kind = question.kind;
-    let changes = probed.changes.unwrap_or_default();
-    if changes.vanished > 0 {
-        return Status::Skipped("tracked-pages-vanished");
-    }
-    // A copy, or the kernel moved them: what it was cannot be told.
-    if changes.moved > 0 {
-        return Status::Skipped(reason::PAGES_MOVED);
+    if let Some(reason) = disturbed(probed) {
+        return Status::Skipped(reason);
     }
     let (Some(method), Some(answer)) = (question.method, probed.answer) else {
         return Status::Ok;
     };
+    let failed = failure(question, method, &answer, probed.requested);
+    failed.unwrap_or_else(|| came(question, page_bytes, method, &answer, probed.requested))
+}
+
+/// What somebody else did to the pages meanwhile.
+fn disturbed(probed: &Probed) -> Option<&'static str> {
+    let changes = probed.changes.unwrap_or_default();
+    // A copy is clean, too, but lies in another frame.
+    let seen = [probed.target, probed.partner].into_iter().flatten();
+    let cleaned = seen.map(|delta| delta.dirty_kib()).any(|kib| kib < 0);
+    match () {
+        () if changes.vanished > 0 => Some("tracked-pages-vanished"),
+        // A copy, or the kernel moved them: what it was cannot be told.
+        () if changes.moved > 0 => Some(reason::PAGES_MOVED),
+        () if cleaned && changes.all_split() == 0 => Some(reason::WRITTEN_BACK),
+        () => None,
+    }
+}
+
+/// What an errno, or the end, says but of the memory that was asked for.
+fn failure(
+    question: &Question<'_>,
+    method: Method,
+    answer: &Answer,
+    requested: u64,
+) -> Option<Status<'static>> {
     // These read what they can, and say of the rest that they do not.
     let picks = matches!(method, Method::Kcore | Method::MapFiles | Method::Hybrid);
-    let readable = kind.readable && question.op != Op::Cross;
+    let readable = question.kind.readable && question.op != Op::Cross;
     match (answer.bytes, answer.end) {
+        (_, End::Failed(errno)) if is_the_tools(errno) => Some(refusal(method, errno)),
         // The child is there: pagemap has no such address.
         (0, End::Failed(Errno::SRCH)) if method == Method::Kcore => {
-            return Status::Skipped(reason::NOT_PRESENT);
+            Some(Status::Skipped(reason::NOT_PRESENT))
         }
         (0, End::Failed(errno)) if method.refusal(errno).is_some() || errno == Errno::SRCH => {
-            return refusal(method, errno);
+            Some(refusal(method, errno))
         }
-        (bytes, End::Failed(errno))
-            if readable
-                && bytes < probed.requested
-                && !(picks && method.refusal(errno).is_some()) =>
-        {
-            return Status::Errno(errno::name_or_unknown(errno));
+        (bytes, End::Failed(errno)) if readable && bytes < requested => {
+            let left = picks && method.refusal(errno).is_some();
+            (!left).then(|| Status::Errno(errno::name_or_unknown(errno)))
         }
-        (bytes, End::Short) if readable => return Status::Short(bytes),
-        _ => {}
+        (bytes, End::Short) if readable => Some(Status::Short(bytes)),
+        _ => None,
     }
+}
+
+/// Whether it is a want of the tool's own, whatever the memory: descriptors, memory, a lock on
+/// what it reads from.
+const fn is_the_tools(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::AGAIN
+    )
+}
+
+/// Whether what came is what lies there.
+fn came(
+    question: &Question<'_>,
+    page_bytes: u64,
+    method: Method,
+    answer: &Answer,
+    requested: u64,
+) -> Status<'static> {
+    let kind = question.kind;
     let in_front = question.op == Op::Cross && kind.place != Place::Last;
     let beyond_front = !in_front || answer.bytes > page_bytes;
     let want = match kind.holds {
@@ -93,7 +131,7 @@ pub(super) fn judge(question: &Question<'_>, page_bytes: u64, probed: &Probed) -
         0 => Status::Ok,
         // It reads on behind what it leaves, and so has no errno to say.
         bytes if answer.content == want && method == Method::Hybrid => {
-            match bytes < probed.requested && !matches!(answer.end, End::Failed(_)) {
+            match bytes < requested && !matches!(answer.end, End::Failed(_)) {
                 true => Status::Skipped(reason::LEFT_UNREAD),
                 false => Status::Ok,
             }
@@ -112,5 +150,45 @@ pub(super) fn refusal(method: Method, errno: Errno) -> Status<'static> {
     match method.refusal(errno) {
         Some(reason) => Status::Skipped(reason),
         None => Status::Errno(errno::name_or_unknown(errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::probe::Changes;
+    use crate::proc::smaps::UsageDelta;
+
+    /// A copy is clean where the original is dirty, and so is what was written back; only that
+    /// stays in its frame.
+    #[test]
+    fn what_became_clean_in_its_place_was_written_back() {
+        let cleaned = UsageDelta {
+            shared_dirty_kib: -64,
+            shared_clean_kib: 64,
+            ..UsageDelta::default()
+        };
+        let probed = |split, target, partner| Probed {
+            changes: Some(Changes {
+                split,
+                ..Changes::default()
+            }),
+            target: Some(target),
+            partner: Some(partner),
+            ..Probed::nothing(4096, Status::Ok)
+        };
+        let unchanged = UsageDelta::default();
+        let written_back = Some(reason::WRITTEN_BACK);
+        assert_eq!(disturbed(&probed(0, cleaned, cleaned)), written_back);
+        assert_eq!(disturbed(&probed(0, unchanged, cleaned)), written_back);
+        assert_eq!(disturbed(&probed(16, cleaned, unchanged)), None);
+        assert_eq!(disturbed(&probed(0, unchanged, unchanged)), None);
+        // Nobody else maps it any more.
+        let alone = UsageDelta {
+            shared_dirty_kib: -64,
+            private_dirty_kib: 64,
+            ..unchanged
+        };
+        assert_eq!(disturbed(&probed(0, alone, unchanged)), None);
     }
 }

@@ -9,11 +9,13 @@ use crate::proc::pagemap::{ENTRY_BYTES, Entry, file_offset};
 use crate::proc::smaps::Usage;
 use crate::proc::stat::Stat;
 use crate::sys::file::{Process, open, open_proc, read_words_at};
-use crate::sys::remote::RemoteSpan;
 use crate::sys::{Errno, Region};
 use rustix::fd::{AsFd, OwnedFd};
 
-/// Pages in both page tables: a table's entries in one half each.
+/// Readings of the page tables before they count as never at rest.
+const READINGS_MAX: usize = 8;
+
+/// Pages in both page tables: a table's entries in one quarter each, of two readings.
 pub(super) struct Pages {
     words: Region,
     most: usize,
@@ -23,7 +25,7 @@ pub(super) struct Pages {
 impl Pages {
     /// Room for so many.
     pub(super) fn new(most: usize, page_bytes: usize) -> Result<Self, Errno> {
-        let mut words = Region::not_inherited(2 * most * ENTRY_BYTES as usize)?;
+        let mut words = Region::not_inherited(4 * most * ENTRY_BYTES as usize)?;
         words.touch(page_bytes);
         Ok(Self {
             words,
@@ -59,24 +61,34 @@ impl Pages {
         pages
     }
 
-    /// Reads the entries of a range; where pagemap shows nothing, there are none.
+    /// Reads `wanted` entries of each table, by its number, until two readings in a row agree: a
+    /// page that the kernel moves meanwhile looks absent, or lies in one frame here and in
+    /// another there. Where a table has nothing, there are none.
     fn read(
         &mut self,
-        tables: &[OwnedFd; 2],
-        seen: RemoteSpan,
-        page_bytes: u64,
-    ) -> Result<(), Errno> {
-        let offset = file_offset(seen.start.0, page_bytes);
-        self.count = (seen.len / page_bytes) as usize;
-        let wanted = self.count;
-        for (number, file) in tables.iter().enumerate() {
-            let from = number * self.most;
-            let entries = &mut self.words.words_mut()[from..from + wanted];
-            self.count = self
-                .count
-                .min(read_words_at(file.as_fd(), entries, offset)?);
+        wanted: usize,
+        mut read: impl FnMut(usize, &mut [u64]) -> Result<usize, Errno>,
+    ) -> Result<(), Stop> {
+        for reading in 0..READINGS_MAX {
+            self.count = wanted;
+            for table in 0..2 {
+                let from = (reading % 2 * 2 + table) * self.most;
+                let entries = &mut self.words.words_mut()[from..from + wanted];
+                self.count = self.count.min(read(table, entries).map_err(failed)?);
+            }
+            if reading > 0 && self.agree() {
+                return Ok(());
+            }
         }
-        Ok(())
+        Err(skip(reason::PAGES_MOVED))
+    }
+
+    /// Whether the two last readings do.
+    fn agree(&mut self) -> bool {
+        let (most, count) = (self.most, self.count);
+        let (one, other) = self.words.words_mut().split_at(2 * most);
+        let mut tables = [0, most].into_iter();
+        tables.all(|from| one[from..from + count] == other[from..from + count])
     }
 }
 
@@ -113,23 +125,48 @@ impl<'l> Look<'l> {
         })
     }
 
-    /// Everything, now.
-    pub(super) fn now(&self, pages: &mut Pages) -> Result<State, Stop> {
+    /// The pages alone.
+    pub(super) fn pages(&self, pages: &mut Pages) -> Result<(), Stop> {
         let seen = self.ground.seen();
-        pages
-            .read(&self.tables, seen, self.page_bytes)
-            .map_err(failed)?;
-        let usage = |process| {
+        let offset = file_offset(seen.start.0, self.page_bytes);
+        let wanted = (seen.len / self.page_bytes) as usize;
+        pages.read(wanted, |table, entries| {
+            read_words_at(self.tables[table].as_fd(), entries, offset)
+        })
+    }
+
+    /// Everything, now: smaps, too, until two readings in a row agree. A page that is being moved
+    /// is mapped less often meanwhile, and looks clean.
+    pub(super) fn now(&self, pages: &mut Pages) -> Result<State, Stop> {
+        self.pages(pages)?;
+        let mut last = self.usages()?;
+        for _ in 1..READINGS_MAX {
+            let usages = self.usages()?;
+            if usages == last {
+                let [target, partner] = usages;
+                return Ok(State {
+                    target,
+                    partner,
+                    stat: self.fixture.stat().map_err(failed)?,
+                });
+            }
+            last = usages;
+        }
+        Err(skip(reason::PAGES_MOVED))
+    }
+
+    /// Of the target and of its parent.
+    fn usages(&self) -> Result<[Usage; 2], Stop> {
+        let of = |process| {
             usage(process, self.ground.range()).map_err(|error| match error {
                 FootprintError::Kernel(errno) => failed(errno),
                 FootprintError::Text(_) => skip("smaps-not-understood"),
             })
         };
-        Ok(State {
-            target: usage(Process::Id(self.fixture.child().pid()))?,
-            partner: usage(Process::Myself)?,
-            stat: self.fixture.stat().map_err(failed)?,
-        })
+        Ok([
+            of(Process::Id(self.fixture.child().pid()))?,
+            of(Process::Myself)?,
+        ])
     }
 }
 
@@ -152,4 +189,43 @@ pub(super) fn flagged(pages: &mut Pages, from: usize, bits: u64) -> Result<bool,
         }
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emit::record::Status;
+
+    /// Readings of one page in parent and child, one after another; the last goes on.
+    fn read(readings: &[[u64; 2]]) -> (Result<(), Stop>, [u64; 2], usize) {
+        let mut pages = Pages::new(3, 4096).unwrap();
+        let mut calls = 0;
+        let ended = pages.read(1, |table, entries| {
+            let reading = readings.get(calls / 2).or(readings.last()).unwrap();
+            entries[0] = reading[table];
+            calls += 1;
+            Ok(1)
+        });
+        let page = pages.at(0);
+        (ended, [page.parent.0, page.child.0], calls / 2)
+    }
+
+    /// The kernel has moved a page between the look at the parent and that at the child.
+    #[test]
+    fn what_two_readings_do_not_agree_on_is_read_again() {
+        let (ended, page, readings) = read(&[[7, 8], [8, 8]]);
+        assert!(ended.is_ok());
+        assert_eq!((page, readings), ([8, 8], 3));
+        let (ended, page, readings) = read(&[[7, 8]]);
+        assert!(ended.is_ok());
+        assert_eq!((page, readings), ([7, 8], 2));
+    }
+
+    #[test]
+    fn what_never_comes_to_rest_is_no_finding() {
+        let moving: [[u64; 2]; 9] = core::array::from_fn(|at| [at as u64; 2]);
+        let (ended, ..) = read(&moving);
+        let moved = Status::Skipped(reason::PAGES_MOVED);
+        assert!(matches!(ended, Err(Stop::Status(status)) if status == moved));
+    }
 }

@@ -5,6 +5,7 @@ mod content;
 mod judge;
 mod look;
 mod read;
+mod trial;
 
 pub use changes::Changes;
 pub use content::Content;
@@ -21,6 +22,7 @@ use crate::sys::plot::{PAGE_MAX, renew_own, rewrite_own};
 use crate::sys::process::Faults;
 use crate::sys::{Clock, Errno, Region, RemoteAddr, errno};
 use changes::changes;
+use core::ops::Range;
 use look::{Look, Pages};
 use read::Read;
 use rustix::fd::AsFd;
@@ -173,7 +175,7 @@ impl Prober {
             clock,
             evidence: evidence(&mut own, page_bytes)?,
             sizes,
-            buffer: touched(buffer_bytes(PAGES * page_bytes))?,
+            buffer: Region::not_inherited(buffer_bytes(PAGES * page_bytes))?,
             own,
             before: Pages::new(sizes.pages_max(), page_bytes)?,
             after: Pages::new(sizes.pages_max(), page_bytes)?,
@@ -272,6 +274,7 @@ impl Prober {
         probed: &mut Probed,
     ) -> Result<(), Stop> {
         let page_bytes = self.sizes.page_bytes;
+        self.buffer.touch(page_bytes);
         let look = Look::open(fixture, ground, page_bytes)?;
         let mut read = Read::new(fixture, ground, question, &mut self.own)?;
         if question.kind.blocks == Blocks::Never {
@@ -307,13 +310,19 @@ impl Prober {
             after.stat.majflt.cast_signed() - before.stat.majflt.cast_signed(),
         ));
         let pages = read.pages(page_bytes as u64);
-        let found = changes(&mut self.before, &mut self.after, &pages, self.evidence);
-        probed.changes = Some(found);
-        probed.status = match given.blocked {
-            true => Status::Skipped(BLOCKED),
-            false => judge::judge(question, page_bytes as u64, probed),
-        };
+        drop(read);
+        self.compare(&pages, question, probed);
+        if given.blocked {
+            probed.status = Status::Skipped(BLOCKED);
+        }
         Ok(())
+    }
+
+    /// What became of the pages that were read, by the two looks, and what that and the answer say.
+    fn compare(&mut self, read: &Range<usize>, question: &Question<'_>, probed: &mut Probed) {
+        let found = changes(&mut self.before, &mut self.after, read, self.evidence);
+        probed.changes = Some(found);
+        probed.status = judge::judge(question, self.sizes.page_bytes as u64, probed);
     }
 }
 

@@ -47,6 +47,12 @@ impl<'r> Read<'r> {
         })
     }
 
+    /// Reads what lies so many pages farther on.
+    pub(super) fn skip(&mut self, pages: usize) {
+        let bytes = (pages * self.ground.page_bytes()) as u64;
+        self.span.start = self.span.start.plus(bytes);
+    }
+
     /// Opens the reader.
     pub(super) fn open(&mut self) -> Result<(), Stop> {
         self.try_open().map_err(|errno| self.refused(errno))

@@ -200,15 +200,9 @@ fn join(before: Run, run: Run, pin_pages_min: usize) -> Option<Run> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proc::maps::Perms;
+    use crate::proc::maps::MapsLine;
+    use crate::proc::pagemap::bits::{EXCLUSIVE, FILE, GUARD, PRESENT, SOFT_DIRTY, SWAPPED};
     use std::vec::Vec;
-
-    const PRESENT: u64 = 1 << 63;
-    const SWAPPED: u64 = 1 << 62;
-    const FILE: u64 = 1 << 61;
-    const GUARD: u64 = 1 << 58;
-    const EXCLUSIVE: u64 = 1 << 56;
-    const SOFT_DIRTY: u64 = 1 << 55;
 
     const SAFE: Rules = Rules {
         exclusive_is_safe: true,
@@ -279,13 +273,7 @@ mod tests {
             has_file,
             is_special,
             is_served,
-            start: 0,
-            end: 4096,
-            offset: 0,
-            perms: Perms::parse(b"rw-p").unwrap(),
-            device: (0, 0),
-            inode: 0,
-            may_be_swapped: true,
+            ..Vma::of(&MapsLine::parse(b"0-1000 rw-p 00000000 00:00 0 ").unwrap())
         };
         let cases = [
             (vma(false, false, false), Way::Zeros),

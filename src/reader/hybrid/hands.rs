@@ -8,6 +8,7 @@ use crate::reader::files::Shut;
 use crate::reader::map_files::MapFiles;
 use crate::reader::vma::Vmas;
 use crate::reader::{End, Pass, Seen};
+use crate::sys::errno::is_lack;
 use crate::sys::file::{Process, open_proc, pread_once};
 use crate::sys::process::own_faults;
 use crate::sys::remote::{RemoteSpan, process_vm_readv_to};
@@ -244,6 +245,7 @@ impl Hands {
                     (rest.len, 0, Why::NotInMemory)
                 }
                 Err(Shut::Swapped) => (0, rest.len, Why::Swapped),
+                Err(Shut::Says(errno)) if is_lack(errno) => return Err(End::Failed(errno)),
                 Err(Shut::Says(_)) => (0, rest.len, Why::NotInMemory),
             };
             if got > 0 {

@@ -250,7 +250,8 @@ impl Reader for Hybrid {
 /// have been seen with the same checksum), and only taking all of them apart sets the count of
 /// scans back to 0 (`unmerge_and_remove_all_rmap_items`). Else smaps_rollup counts the target's own,
 /// where it has the field (Linux 6.7); `ksm_merging_pages` does not count those that came with a fork.
-fn nothing_is_joined(pid: i32) -> bool {
+#[must_use]
+pub fn nothing_is_joined(pid: i32) -> bool {
     const COUNTS: [&CStr; 3] = [
         c"/sys/kernel/mm/ksm/run",
         c"/sys/kernel/mm/ksm/full_scans",
@@ -272,7 +273,8 @@ fn nothing_is_joined(pid: i32) -> bool {
 
 /// Whether no page on this machine is in swap: one that is in memory, too, can be another
 /// process's although only one maps it, and a pin would split it. Unknown is no.
-fn nothing_is_half_swapped() -> bool {
+#[must_use]
+pub fn nothing_is_half_swapped() -> bool {
     let mut buffer = [0; 8192];
     let text = read_whole(c"/proc/meminfo", &mut buffer);
     text.is_ok_and(no_swap_in_use)

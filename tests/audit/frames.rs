@@ -1,0 +1,147 @@
+//! What was split, with frame numbers and without them, and where pagemap announces nothing.
+
+use super::common::{command_as_nobody, is_root, number, run, stdout, vmread_splits, whole_stream};
+use super::helpers::{PREFORKED, Target, bit_56_may_err, get, near, signal};
+use super::nobodys;
+use std::fs;
+use std::process::Command;
+
+/// Without frame numbers bit 56 tells what was split, and smaps which pages are the zero page.
+#[test]
+fn who_sees_no_frames_gets_the_same_figures() {
+    let Some((mut audit, _folder)) = command_as_nobody("audit -q --stop --method vmread") else {
+        return;
+    };
+    let server = Target::of(&mut nobodys(PREFORKED));
+    let master = server.pid().to_string();
+    signal(&master, "STOP");
+    let worker = server.ready.split(' ').next().unwrap();
+    let output = audit.arg(worker).output().unwrap();
+    if String::from_utf8_lossy(&output.stderr).contains("Yama") {
+        eprintln!("skipped: Yama allows nobody only its own children");
+        return;
+    }
+    let row = &whole_stream(&stdout(&output)).rows[0];
+    assert_eq!(row["evidence"], "exclusive");
+    let split = get(row, "split_pages");
+    assert_eq!(
+        split >= 3 << 10,
+        vmread_splits() && get(row, "page_bytes") == 4096
+    );
+    // Only root is told of each page whether bit 56 errs.
+    match number(row, "predicted_split_pages") {
+        Some(predicted) => assert!(near(predicted, split), "{row:?}"),
+        None => assert!(bit_56_may_err(worker), "{row:?}"),
+    }
+}
+
+/// A process whose memory the kernel still holds in a pipe (vmsplice), after the child that shared
+/// it has ended: pagemap calls every page exclusive, and a pin copies it. Prints its address.
+const SPLICED: &str = r#"
+import ctypes, mmap, os, signal, sys
+class Span(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
+libc = ctypes.CDLL(None, use_errno=True)
+size = 256 << 10
+memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+memory.madvise(15)  # MADV_NOHUGEPAGE
+memory[:] = b"\x07" * size
+reading, writing = os.pipe()
+import fcntl
+fcntl.fcntl(writing, 1031, size)  # F_SETPIPE_SZ
+child = os.fork()
+if child == 0:
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    signal.pause()
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+span = Span(address, size)
+spliced = libc.vmsplice(writing, ctypes.byref(span), 1, 2)  # SPLICE_F_NONBLOCK
+os.kill(child, signal.SIGKILL)
+os.waitpid(child, 0)
+print(spliced, address, flush=True)
+sys.stdin.read()
+"#;
+
+/// What pagemap says of each page's frame, by this test's own look.
+fn frames(pid: u32, start: u64, pages: usize) -> Vec<u64> {
+    use std::os::unix::fs::FileExt;
+    let pagemap = fs::File::open(format!("/proc/{pid}/pagemap")).unwrap();
+    let mut entries = vec![0; pages * 8];
+    pagemap
+        .read_exact_at(&mut entries, start / 4096 * 8)
+        .unwrap();
+    let words = entries.as_chunks::<8>().0.iter();
+    words
+        .map(|word| u64::from_ne_bytes(*word) & ((1 << 55) - 1))
+        .collect()
+}
+
+/// Such a process, where its memory begins, and how many pages of it the pipe holds.
+fn spliced(command: &mut Command) -> (Target, u64, usize) {
+    let target = Target::of(command);
+    let mut words = target
+        .ready
+        .split(' ')
+        .map(|word| word.parse::<i64>().unwrap());
+    let mut word = || words.next().unwrap();
+    let (bytes, start) = (word(), word());
+    (
+        target,
+        start.cast_unsigned(),
+        bytes.cast_unsigned() as usize / 4096,
+    )
+}
+
+/// That readers split such pages cannot be helped; that it is not called clean can.
+#[test]
+fn a_split_that_pagemap_did_not_announce_is_told() {
+    if !is_root() {
+        eprintln!("skipped: frames are hidden");
+        return;
+    }
+    for method in ["hybrid", "vmread"] {
+        let (target, start, pages) =
+            spliced(Command::new("/usr/bin/python3").args(["-c", SPLICED]));
+        let before = frames(target.pid(), start, pages);
+        let output = run(&format!("audit --stop --method {method} {}", target.pid()));
+        let after = frames(target.pid(), start, pages);
+        let moved = before.iter().zip(&after).filter(|(a, b)| a != b).count() as i64;
+        // Where huge pages may be, hybrid copies all of them.
+        assert!(moved > 0 || method == "hybrid" || !vmread_splits());
+        let row = &whole_stream(&stdout(&output)).rows[0];
+        assert_eq!(get(row, "split_pages"), moved, "{row:?}");
+        assert_eq!(get(row, "split_exclusive_pages"), moved, "{row:?}");
+        let words = String::from_utf8_lossy(&output.stderr);
+        let wrong = words.contains(": NOT as predicted\n                 64 of them");
+        assert_eq!(wrong, moved == 64, "{words}");
+    }
+}
+
+#[test]
+fn without_frames_such_a_split_makes_the_number_unknown() {
+    // With the first, all comes in that is absent: later a fault is a split.
+    let Some((mut audit, _folder)) = command_as_nobody("audit --stop --method proc,vmread") else {
+        return;
+    };
+    let (target, start, pages) = spliced(&mut nobodys(SPLICED));
+    let before = frames(target.pid(), start, pages);
+    let output = audit.arg(target.pid().to_string()).output().unwrap();
+    if String::from_utf8_lossy(&output.stderr).contains("Yama") {
+        eprintln!("skipped: Yama allows nobody only its own children");
+        return;
+    }
+    let after = frames(target.pid(), start, pages);
+    let moved = before.iter().zip(&after).filter(|(a, b)| a != b).count() as i64;
+    assert_eq!(moved > 0, vmread_splits());
+    let row = &whole_stream(&String::from_utf8(output.stdout.clone()).unwrap()).rows[1];
+    assert_eq!(row["evidence"], "exclusive");
+    assert_eq!(row["raced_pages"], "", "{row:?}");
+    if moved > 0 {
+        assert_eq!(row["split_pages"], "", "{row:?}");
+        assert!(get(row, "unexplained_faults") >= moved, "{row:?}");
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        // To stop it would not help: it is stopped.
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(!words.contains("--stop"), "{words}");
+    }
+}

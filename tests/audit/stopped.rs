@@ -1,0 +1,73 @@
+//! Processes that are stopped for the reading, and go on however it ends.
+
+use super::common::{BINARY, whole_stream};
+use super::helpers::{Target, audit, signal, state, until};
+use super::{LARGE, slow, until_it_reads};
+use std::process::{Command, Stdio};
+
+/// However the tool ends: by itself, by a signal, by SIGKILL.
+#[test]
+fn what_was_stopped_goes_on() {
+    let target = Target::new(LARGE);
+    let pid = target.pid().to_string();
+    for name in ["TERM", "INT", "HUP", "QUIT", "SEGV", "USR1", "KILL"] {
+        let mut audit = slow(target.pid(), "--stop --method proc");
+        until("stopped", || state(&pid) == 'T');
+        signal(&audit.id().to_string(), name);
+        until(name, || state(&pid) == 'S');
+        assert!(!audit.wait().unwrap().success());
+    }
+    let stream = audit(&format!("--stop {pid}"));
+    assert_eq!(stream.notes["target_stopped"], "yes");
+    until("it goes on", || state(&pid) == 'S');
+    assert_eq!(audit(&pid).notes["target_stopped"], "no");
+}
+
+/// timeout(1) with KILL sends it to the whole process group, the helper among it if it were.
+#[test]
+fn what_was_stopped_goes_on_when_the_whole_group_is_killed() {
+    let target = Target::new(LARGE);
+    let pid = target.pid().to_string();
+    let words = format!("-s KILL 2 {BINARY} audit -q --stop --method proc --block 16 {pid}");
+    let mut command = Command::new("timeout");
+    let ended = command.args(words.split(' ')).stdout(Stdio::null());
+    assert!(!ended.status().unwrap().success());
+    until("going on", || state(&pid) == 'S');
+}
+
+#[test]
+fn who_is_set_going_midway_is_told() {
+    let target = Target::new(LARGE);
+    let pid = target.pid().to_string();
+    let audit = slow(target.pid(), "--stop --method proc");
+    until("stopped", || state(&pid) == 'T');
+    until_it_reads(&audit, 50_000);
+    signal(&pid, "CONT");
+    let output = audit.wait_with_output().unwrap();
+    let rows = whole_stream(&String::from_utf8(output.stdout).unwrap()).rows;
+    assert_eq!(rows[0]["status"], "skipped:target-went-on");
+    assert_eq!(output.status.code(), Some(3));
+}
+
+/// ptrace wakes what it lets go for a moment; that is nobody's SIGCONT.
+#[test]
+fn what_ptrace_has_read_still_stands() {
+    let mut shell = Command::new("/bin/sh");
+    let target = Target::of(shell.args(["-c", "echo ready; read line"]));
+    for row in audit(&format!("--stop --method ptrace --warm 1 {}", target.pid())).rows {
+        assert_eq!(row["status"], "ok");
+    }
+}
+
+/// The id of a thread stands for its process.
+#[test]
+fn a_thread_is_stopped_with_its_process() {
+    const THREADS: &str = "import sys, threading, time\n\
+        thread = threading.Thread(target=time.sleep, args=(600,), daemon=True); thread.start()\n\
+        print(thread.native_id, flush=True); sys.stdin.read()";
+    let target = Target::new(THREADS);
+    let stream = audit(&format!("--stop {}", target.ready));
+    assert_eq!(stream.notes["target_stopped"], "yes");
+    assert_eq!(stream.rows[0]["status"], "ok");
+    until("it goes on", || state(&target.pid().to_string()) == 'S');
+}

@@ -1,0 +1,104 @@
+//! What the faults that `audit` is charged with say of the process, and what they do not.
+
+mod common;
+#[path = "common/audit.rs"]
+mod helpers;
+
+use common::{Folder, command_as_nobody, is_root, vmread_splits, whole_stream};
+use helpers::{Target, audit, get};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Readers that touch no page table, of a process that shares nothing: also next to the helper that
+/// lets the process go again, a copy of the tool with which it shares its own pages.
+#[test]
+fn who_changes_nothing_is_charged_nothing() {
+    let target = Target::new("import sys; print(1, flush=True); sys.stdin.read()");
+    let pid = target.pid();
+    for method in ["hybrid", "map-files", "hybrid --strict"] {
+        for stop in ["", "--stop"] {
+            let row = &audit(&format!("{pid} {stop} --method {method}")).rows[0];
+            if row["status"] == "skipped:not-permitted" && !is_root() {
+                continue;
+            }
+            assert_eq!(row["status"], "ok");
+            assert_eq!(get(row, "faulted_in_pages"), 0, "{row:?}");
+            assert_eq!(get(row, "reader_minflt_cold"), 0, "{row:?}");
+            assert_eq!(get(row, "unexplained_faults"), 0, "{row:?}");
+        }
+    }
+}
+
+/// A private mapping of a file, of which 512 pages were written. A child that shared them has ended,
+/// but pipes still hold them (vmsplice(2)): bit 56 calls them the process's own, and process_vm_readv
+/// copies them. The file's other pages are in memory, but not mapped.
+const SPLICED: &str = r#"
+import ctypes, mmap, os, sys
+page, pages = 4096, 512
+with open(sys.argv[1], "r+b") as file:
+    memory = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE)
+for number in range(pages):
+    memory[number * page] = 1
+libc = ctypes.CDLL(None)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+class Part(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
+held, hold = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(hold)
+    os.read(held, 1)
+    os._exit(0)
+pipes = []
+for number in range(pages):
+    if number % 16 == 0:
+        pipes.append(os.pipe())
+    part = Part(address + number * page, page)
+    if libc.vmsplice(pipes[-1][1], ctypes.byref(part), 1, 0) != page:
+        sys.exit("vmsplice")
+os.close(hold)
+os.waitpid(child, 0)
+print("ready", flush=True)
+sys.stdin.read()
+"#;
+
+#[test]
+fn copies_behind_what_a_file_brought_in_are_not_told_as_none() {
+    let Some((mut by_nobody, _folder)) = command_as_nobody("audit -q --stop --method vmread")
+    else {
+        return;
+    };
+    let files = Folder::open_to_all();
+    let path = files.0.join("file");
+    std::fs::write(&path, vec![7; 24 << 20]).unwrap();
+    let chown = Command::new("chown").arg("nobody").arg(&path).status();
+    let target = || {
+        let mut python = Command::new("/usr/bin/python3");
+        python.args(["-c", SPLICED, path.to_str().unwrap()]);
+        Target::of(python.uid(65534).gid(65534).current_dir("/"))
+    };
+    assert!(chown.unwrap().success());
+    let seen = target();
+    assert_eq!(seen.ready, "ready");
+    let row = &audit(&format!("{} --stop --method vmread", seen.pid())).rows[0];
+    let copied = get(row, "split_exclusive_pages");
+    if !vmread_splits() || get(row, "page_bytes") != 4096 {
+        eprintln!("skipped: vmread splits nothing here, or pages are larger");
+        return;
+    }
+    assert!(copied >= 512, "{row:?}");
+    // As many faults would be seen if the file's pages had come one by one.
+    assert!(get(row, "faulted_in_pages") > copied + get(row, "reader_minflt_cold"));
+    let hidden = target();
+    let output = by_nobody.arg(hidden.pid().to_string()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("Yama") {
+        eprintln!("skipped: Yama allows nobody only its own children");
+        return;
+    }
+    let row = &whole_stream(&String::from_utf8_lossy(&output.stdout)).rows[0];
+    assert_eq!((&*row["evidence"], &*row["split_pages"]), ("exclusive", ""));
+    assert!(get(row, "unexplained_faults") >= 512, "{row:?}");
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr.contains("what was split is unknown"), "{stderr}");
+}

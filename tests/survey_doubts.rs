@@ -1,0 +1,428 @@
+//! `survey` and `audit` where pagemap does not tell all: pages joined by KSM, in swap, of hugetlb, marks
+//! that look like swap, what a userfaultfd serves, devices, secret memory. What is not known is
+//! empty, and nothing is called clean that is not.
+
+mod common;
+#[path = "common/audit.rs"]
+mod helpers;
+
+use common::{Row, is_root, number, run, stdout, vmread_splits, whole_stream};
+use helpers::{Target, audit, get, near};
+use std::fs::{self, File};
+use std::process::Command;
+
+/// The lock that `probe --setup` takes, too: nobody else changes this machine meanwhile.
+fn alone() -> Option<File> {
+    if !is_root() {
+        eprintln!("skipped: only root may set the machine up");
+        return None;
+    }
+    let folder = File::open("/sys/kernel/mm").ok()?;
+    folder.lock().unwrap();
+    Some(folder)
+}
+
+/// Files with what stood in them, which is put back.
+struct Settings(Vec<(String, String)>);
+
+impl Settings {
+    /// `None`, and a word, if there is no such file or it may not be written.
+    fn new(settings: &[(&str, &str)]) -> Option<Self> {
+        let mut before = Self(Vec::new());
+        for &(path, value) in settings {
+            let Ok(old) = fs::read_to_string(path) else {
+                eprintln!("skipped: there is no {path}");
+                return None;
+            };
+            if let Err(error) = fs::write(path, value) {
+                eprintln!("skipped: {path}: {error}");
+                return None;
+            }
+            before.0.push((path.into(), old));
+        }
+        Some(before)
+    }
+}
+
+impl Drop for Settings {
+    fn drop(&mut self) {
+        for (path, old) in self.0.iter().rev() {
+            let _ = fs::write(path, old.trim());
+        }
+    }
+}
+
+/// Swap space of compressed memory, taken away with the value.
+struct Zram(String);
+
+impl Zram {
+    fn new() -> Option<Self> {
+        let Ok(number) = fs::read_to_string("/sys/class/zram-control/hot_add") else {
+            eprintln!("skipped: there is no zram here");
+            return None;
+        };
+        let zram = Self(number.trim().into());
+        let node = zram.node();
+        fs::write(format!("/sys/block/zram{}/disksize", zram.0), "64M").unwrap();
+        for command in ["mkswap", "swapon"] {
+            let done = Command::new(command).arg(&node).output();
+            if !done.is_ok_and(|output| output.status.success()) {
+                eprintln!("skipped: {command} {node} does not work here");
+                return None;
+            }
+        }
+        Some(zram)
+    }
+
+    fn node(&self) -> String {
+        format!("/dev/zram{}", self.0)
+    }
+}
+
+impl Drop for Zram {
+    fn drop(&mut self) {
+        let _ = Command::new("swapoff").arg(self.node()).output();
+        let _ = fs::write(format!("/sys/block/zram{}/reset", self.0), "1");
+        let _ = fs::write("/sys/class/zram-control/hot_remove", &self.0);
+    }
+}
+
+/// What each script begins with.
+const PRELUDE: &str = r#"
+import ctypes, fcntl, mmap, os, platform, random, signal, struct, sys, time
+PAGES = 512
+HERE = platform.machine() == "x86_64"
+page = os.sysconf("SC_PAGE_SIZE")
+libc = ctypes.CDLL(None, use_errno=True)
+def private():
+    memory = mmap.mmap(-1, PAGES * page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(15)  # MADV_NOHUGEPAGE
+    return memory
+def fill(memory):
+    for index in range(PAGES):
+        memory[index * page:(index + 1) * page] = random.randbytes(page)
+def address(memory):
+    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+def start(memory):
+    return f"{address(memory):x}"
+def ready(memory):
+    print(os.getpid(), start(memory), flush=True)
+    sys.stdin.read()
+def skip(why):
+    print(why, flush=True)
+    sys.exit()
+def userfaultfd(features, mode):
+    """Serves private memory that nobody has touched."""
+    serving = libc.syscall(323 if HERE else 282, os.O_CLOEXEC | 1)
+    memory = private()
+    try:
+        fcntl.ioctl(serving, 0xc018aa3f, struct.pack("QQQ", 0xaa, features, 0))
+        fcntl.ioctl(serving, 0xc020aa00, struct.pack("QQQQ", address(memory), PAGES * page, mode, 0))
+    except OSError as error:
+        skip(f"userfaultfd: {error}")
+    return serving, memory
+"#;
+
+/// A process of such a script, killed with its children; it prints its id, or another's, and where
+/// the memory is.
+struct Known {
+    _target: Target,
+    pid: String,
+    start: String,
+}
+
+impl Known {
+    /// `None`, and a word, if there is no such memory here.
+    fn new(script: &str) -> Option<Self> {
+        let target = Target::new(&format!("{PRELUDE}{script}"));
+        let words = target.ready.split_once(' ');
+        let Some((pid, start)) = words.filter(|(pid, _)| pid.parse::<u32>().is_ok()) else {
+            eprintln!("skipped: {}", target.ready);
+            return None;
+        };
+        Some(Self {
+            pid: pid.into(),
+            start: start.into(),
+            _target: target,
+        })
+    }
+
+    /// The row of an audit with these options.
+    fn audit(&self, options: &str) -> Row {
+        audit(&format!("--stop {options} {}", self.pid))
+            .rows
+            .remove(0)
+    }
+
+    /// The row of the memory, and the total.
+    fn survey(&self) -> (Row, Row) {
+        let stream = whole_stream(&stdout(&run(&format!("survey {} -q", self.pid))));
+        let total = stream.rows.last().unwrap().clone();
+        let mut rows = stream.rows.into_iter();
+        let row = rows.find(|row| row["start"] == self.start);
+        (row.expect("the memory is one VMA"), total)
+    }
+
+    /// Pages that a pin copies although pagemap calls them the process's own.
+    fn copies(&self) -> i64 {
+        get(&self.audit("--method vmread"), "split_exclusive_pages")
+    }
+}
+
+/// What bit 56 calls the process's own, and a pin copies all the same, is unknown.
+fn is_unknown(known: &Known) {
+    let (row, total) = known.survey();
+    assert!(get(&row, "exclusive_pages") >= 512, "{row:?}");
+    for row in [&row, &total] {
+        assert_eq!(number(row, "vmread_split_pages"), None, "{row:?}");
+        assert_eq!(number(row, "vmread_extra_kib"), None, "{row:?}");
+        assert_eq!(number(row, "hybrid_split_pages"), Some(0), "{row:?}");
+    }
+    assert_ne!(total["advice"], "vmread");
+}
+
+/// Of who has no such page, nothing is in doubt on the same machine.
+fn who_has_none_is_known() {
+    let plain = Known::new("memory = private(); fill(memory); ready(memory)").unwrap();
+    let (row, _) = plain.survey();
+    assert_eq!(get(&row, "exclusive_pages"), 512, "{row:?}");
+    assert_eq!(get(&row, "vmread_split_pages"), 0, "{row:?}");
+}
+
+/// Forgets at the end what KSM had joined, if no process has any of it: it would count as joined until
+/// KSM runs again.
+struct Forgotten;
+
+impl Drop for Forgotten {
+    fn drop(&mut self) {
+        let mut processes = fs::read_dir("/proc").unwrap().flatten();
+        let has_some = processes.any(|process| {
+            let pages = fs::read_to_string(process.path().join("ksm_merging_pages"));
+            // Of a kernel thread it is empty.
+            pages.is_ok_and(|pages| !matches!(pages.trim(), "" | "0"))
+        });
+        if !has_some {
+            let _ = fs::write("/sys/kernel/mm/ksm/run", "2");
+        }
+    }
+}
+
+/// Pairs of equal pages; of each pair one is written to once KSM has joined them.
+const JOINED: &str = r#"
+PAGES *= 2
+memory = private()
+memory.madvise(12)  # MADV_MERGEABLE
+fill(memory)
+PAGES //= 2
+memory[PAGES * page:] = memory[:PAGES * page]
+def merging():
+    return int(open("/proc/self/ksm_merging_pages").read())
+for attempt in range(600):
+    if merging() >= 2 * PAGES - 2: break
+    time.sleep(.05)
+joined = merging() >= 2 * PAGES - 2
+open("/sys/kernel/mm/ksm/run", "w").write("0")
+for index in range(PAGES):
+    memory[(PAGES + index) * page] ^= 1
+if not joined: skip("KSM has not joined the pages")
+ready(memory)
+"#;
+
+#[test]
+fn pages_that_ksm_has_joined_are_not_called_the_process_s_own() {
+    let Some(_alone) = alone() else { return };
+    let ksm = |file| format!("/sys/kernel/mm/ksm/{file}");
+    let settings = [
+        (&*ksm("pages_to_scan"), "20000"),
+        (&*ksm("sleep_millisecs"), "1"),
+        (&*ksm("run"), "1"),
+    ];
+    let Some(_settings) = Settings::new(&settings) else {
+        return;
+    };
+    let _forgotten = Forgotten;
+    let Some(known) = Known::new(JOINED) else {
+        return;
+    };
+    is_unknown(&known);
+    who_has_none_is_known();
+    assert_eq!(known.copies() >= 512, vmread_splits());
+}
+
+/// A child reads what its parent still has in swap.
+const HALF_SWAPPED: &str = r#"
+memory = private()
+fill(memory)
+memory.madvise(21)  # MADV_PAGEOUT
+memory.madvise(21)
+child = os.fork()
+if child == 0:
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    for index in range(PAGES):
+        memory[index * page]
+    print(os.getpid(), start(memory), flush=True)
+    while True: time.sleep(60)
+sys.stdin.read()
+"#;
+
+#[test]
+fn pages_that_another_process_has_in_swap_are_not_called_the_process_s_own() {
+    let Some(_alone) = alone() else { return };
+    let Some(_zram) = Zram::new() else { return };
+    let known = Known::new(HALF_SWAPPED).unwrap();
+    is_unknown(&known);
+    who_has_none_is_known();
+    assert_eq!(known.copies() >= 512, vmread_splits());
+}
+
+/// Pages that the machine has brought in out of swap so far.
+fn brought_in() -> i64 {
+    let text = fs::read_to_string("/proc/vmstat").unwrap();
+    let count = text.lines().find_map(|line| line.strip_prefix("pswpin "));
+    count.unwrap().parse().unwrap()
+}
+
+/// Shared memory has no entry for what is in swap.
+#[test]
+fn shared_memory_in_swap_is_not_called_absent() {
+    const SHARED: &str = "file = os.memfd_create('shared')\n\
+        os.ftruncate(file, PAGES * page)\n\
+        memory = mmap.mmap(file, PAGES * page, flags=FLAGS)\n\
+        with mmap.mmap(file, PAGES * page) as writer:\n\
+        \x20   fill(writer)\n\
+        \x20   for attempt in range(2): writer.madvise(21)\n\
+        ready(memory)";
+    let Some(_alone) = alone() else { return };
+    let Some(_zram) = Zram::new() else { return };
+    for flags in ["mmap.MAP_SHARED", "mmap.MAP_PRIVATE"] {
+        let known = Known::new(&SHARED.replace("FLAGS", flags)).unwrap();
+        let (row, total) = known.survey();
+        let swapped = get(&row, "swapped_pages");
+        assert_eq!(swapped + get(&row, "absent_pages"), 512, "{row:?}");
+        assert!(swapped >= 256, "{row:?}");
+        assert_eq!(get(&total, "swapped_pages"), swapped);
+        // Of shared memory there is nothing to copy.
+        assert_eq!(get(&row, "vmread_split_pages"), 0, "{row:?}");
+        for options in ["--allow-swap-in", "--method proc"] {
+            let known = Known::new(&SHARED.replace("FLAGS", flags)).unwrap();
+            let before = brought_in();
+            let row = known.audit(options);
+            assert!(brought_in() - before >= 256, "{row:?}");
+            assert_eq!(number(&row, "swapped_in_pages"), None, "{row:?}");
+            assert!(get(&row, "predicted_faulted_in_pages") >= 256, "{row:?}");
+        }
+        let row = known.audit("");
+        assert_eq!(get(&row, "swapped_in_pages"), 0, "{row:?}");
+    }
+}
+
+/// A page that is poisoned (Linux 6.6), or write-protected before it was there (6.4), looks swapped out.
+#[test]
+fn a_mark_is_not_called_swapped_out() {
+    const POISON: &str = "serving, memory = userfaultfd(1 << 14, 1)\n\
+        fcntl.ioctl(serving, 0xc020aa08, struct.pack('QQQQ', address(memory), PAGES * page, 0, 0))\n\
+        os.close(serving); ready(memory)";
+    const PROTECTED: &str = "serving, memory = userfaultfd(1 << 13 | 1 << 15 | 1, 2)\n\
+        fcntl.ioctl(serving, 0xc018aa06, struct.pack('QQQ', address(memory), PAGES * page, 1))\n\
+        ready(memory)";
+    let Some(_alone) = alone() else { return };
+    for (script, come) in [(POISON, 0), (PROTECTED, 512)] {
+        let with_swap = Zram::new();
+        let Some(known) = Known::new(script) else {
+            continue;
+        };
+        let check = || {
+            let (row, total) = known.survey();
+            let columns = ["swapped_pages", "absent_pages", "proc_faulted_pages"];
+            assert_eq!(columns.map(|column| get(&row, column)), [0, 512, come]);
+            assert_eq!(get(&total, "swapped_pages"), 0, "{total:?}");
+        };
+        check();
+        drop(with_swap);
+        check();
+        let row = known.audit("--method proc");
+        assert_eq!(get(&row, "swapped_in_pages"), 0, "{row:?}");
+        let (came, predicted) = ("faulted_in_pages", "predicted_faulted_in_pages");
+        assert!(near(get(&row, came), get(&row, predicted)), "{row:?}");
+    }
+}
+
+/// Root needs no smaps for pagemap's sake, and is told all the same.
+#[test]
+fn what_nobody_should_read_has_no_forecast() {
+    const SERVED: &str = "serving, memory = userfaultfd(0, 1); ready(memory)";
+    const DEVICE: &str = "attributes = struct.pack('IIQQQQQ', 1, 128, 0, 1 << 20, 1, 0, 1 | 1 << 5)\n\
+        events = libc.syscall(298 if HERE else 241, attributes.ljust(128, b'\\0'), 0, -1, -1, 0)\n\
+        if events < 0: skip('perf_event_open')\n\
+        ready(mmap.mmap(events, 65 * page))";
+    for (script, status) in [(SERVED, "userfaultfd"), (DEVICE, "device-memory")] {
+        let Some(known) = Known::new(script) else {
+            continue;
+        };
+        let (row, _) = known.survey();
+        assert_eq!(row["status"], format!("skipped:{status}"), "{row:?}");
+        assert_eq!(number(&row, "proc_faulted_pages"), None, "{row:?}");
+    }
+}
+
+/// The kernel itself does not read memory of memfd_secret(2) for others.
+#[test]
+fn secret_memory_comes_with_no_reader() {
+    const SECRET: &str = "file = libc.syscall(447, 0)\n\
+        if file < 0: skip('memfd_secret')\n\
+        os.ftruncate(file, PAGES * page)\n\
+        ready(mmap.mmap(file, PAGES * page))";
+    let Some(known) = Known::new(SECRET) else {
+        return;
+    };
+    let (row, _) = known.survey();
+    assert_eq!(get(&row, "absent_pages"), 512, "{row:?}");
+    assert_eq!(get(&row, "proc_faulted_pages"), 0, "{row:?}");
+    let row = known.audit("--method proc");
+    let columns = ["faulted_in_pages", "predicted_faulted_in_pages"];
+    let [came, predicted] = columns.map(|column| get(&row, column));
+    assert!(near(came, predicted), "{row:?}");
+}
+
+/// Where no huge page is free, a copy for the process takes the page from the others.
+#[test]
+fn who_takes_hugetlb_pages_from_another_process_says_so() {
+    const SHARED: &str = "memory = mmap.mmap(-1, 4 << 20, flags=0x40022)\n\
+        memory[0] = memory[2 << 20] = 1\n\
+        if os.fork() == 0:\n\
+        \x20   libc.prctl(1, signal.SIGKILL)\n\
+        \x20   while True: time.sleep(60)\n\
+        ready(memory)";
+    let Some(_alone) = alone() else { return };
+    let pages = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+    let Some(_settings) = Settings::new(&[(pages, "2")]) else {
+        return;
+    };
+    if fs::read_to_string(pages).unwrap().trim() != "2" {
+        eprintln!("skipped: there are no two huge pages");
+        return;
+    }
+    let known = Known::new(SHARED).unwrap();
+    let (row, total) = known.survey();
+    assert_eq!(get(&row, "shared_anon_pages"), 1024, "{row:?}");
+    for row in [&row, &total] {
+        assert_eq!(number(row, "vmread_split_pages"), None, "{row:?}");
+    }
+    assert_ne!(total["advice"], "vmread");
+    let said = run(&format!("survey {}", known.pid));
+    assert!(String::from_utf8_lossy(&said.stderr).contains("hugetlb pages are shared by fork"));
+    assert_eq!(get(&known.audit(""), "split_pages"), 0);
+    if vmread_splits() {
+        let output = run(&format!("audit --stop --method vmread {}", known.pid));
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let row = &whole_stream(&String::from_utf8_lossy(&output.stdout)).rows[0];
+        assert_eq!(number(row, "split_pages"), None, "{row:?}");
+        assert_eq!(number(row, "predicted_split_pages"), None, "{row:?}");
+        assert_eq!(get(row, "raced_pages"), 0, "{row:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            said.contains("1024 pages of hugetlb memory TAKEN"),
+            "{said}"
+        );
+    }
+}
