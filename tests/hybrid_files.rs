@@ -175,7 +175,7 @@ fn a_lease_is_not_broken() {
         let unread = get(&row, "unread_bytes") / get(&row, "page_bytes");
         assert!(unread >= pages, "{row:?}");
         if method == "hybrid" {
-            assert!(get(&row, "left_not_in_memory_pages") >= pages, "{row:?}");
+            assert!(get(&row, "left_file_not_opened_pages") >= pages, "{row:?}");
         }
         assert_eq!(locks().as_ref(), Some(&before), "{method}");
         assert_eq!(state(&pid), 'S', "{method}");
@@ -339,7 +339,7 @@ fn without_the_right_to_open_files_they_are_left() {
     }
     let row = &whole_stream(&stdout(&output)).rows[0];
     assert!(
-        get(row, "left_not_in_memory_pages") >= PAGES as i64,
+        get(row, "left_file_not_opened_pages") >= PAGES as i64,
         "{row:?}"
     );
     assert_eq!(get(row, "faulted_in_pages"), 0, "{row:?}");

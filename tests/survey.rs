@@ -316,6 +316,7 @@ fn what_no_reader_brings_in_does_not_come() {
     let counts = [
         "left_guard_pages",
         "left_not_in_memory_pages",
+        "left_file_not_opened_pages",
         "left_swapped_pages",
     ];
     let sum: i64 = counts.iter().map(|column| get(left, column)).sum();

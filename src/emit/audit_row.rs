@@ -114,6 +114,10 @@ record! {
         /// What the page table, looked at before the pass began, lets expect of
         /// `faulted_in_pages` and `swapped_in_pages` together.
         predicted_faulted_in_pages: Option<u64>,
+        /// Pages that `hybrid` left unread: of files that could not be opened, or were not to be.
+        left_file_not_opened_pages: Option<u64>,
+        /// Faults charged to `hybrid` within its calls that pin.
+        pin_faults: Option<u64>,
     }
 }
 

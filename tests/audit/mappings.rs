@@ -118,7 +118,10 @@ fn strict_leaves_what_the_target_has_not_mapped() {
     let target = Target::new(MAPPED);
     let row = |more: &str| audit(&format!("--stop {more} {}", target.pid())).rows[0].clone();
     let (plain, strict) = (row(""), row("--strict"));
-    let left = |row: &Row| get(row, "left_not_in_memory_pages");
+    let not_opened = |row: &Row| get(row, "left_file_not_opened_pages");
+    let left = |row: &Row| get(row, "left_not_in_memory_pages") + not_opened(row);
+    assert_eq!(not_opened(&plain), 0, "{plain:?}");
+    assert!(not_opened(&strict) >= 8, "{strict:?}");
     assert!(left(&strict) >= left(&plain) + 8, "{plain:?} {strict:?}");
     for row in [&plain, &strict] {
         assert_eq!(get(row, "faulted_in_pages"), 0, "{row:?}");

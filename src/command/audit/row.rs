@@ -85,6 +85,8 @@ pub(super) fn skipped<'c>(
         left_unmapped_pages: None,
         left_not_in_memory_pages: None,
         predicted_faulted_in_pages: None,
+        left_file_not_opened_pages: None,
+        pin_faults: None,
     }
 }
 
@@ -175,6 +177,8 @@ fn pages<'c>(passed: &Passed, row: AuditRow<'c>) -> AuditRow<'c> {
         left_served_pages: left(Why::Served),
         left_unmapped_pages: left(Why::Unmapped),
         left_not_in_memory_pages: left(Why::NotInMemory),
+        left_file_not_opened_pages: left(Why::FileNotOpened),
+        pin_faults: passed.care.and_then(|care| care.pin_faults),
         ..row
     }
 }

@@ -202,6 +202,19 @@ impl Finding {
     }
 }
 
+/// Whether the reader pinned the process's own pages, and what that was charged.
+fn describe_pins(care: &Care, line: &mut Text) {
+    line.pad_line();
+    match care.not_pinned {
+        Some(obstacle) => line.add("copied, not pinned: ").add(obstacle.name()),
+        None => line.add("pinned what is the process's own"),
+    };
+    match care.pin_faults {
+        Some(faults) => line.add("; ").number(faults).add(" faults in pins\n"),
+        None => line.add("; faults in pins unknown\n"),
+    };
+}
+
 /// What did not come, and why.
 fn describe_unread(seen: &Seen, line: &mut Text) {
     let tally = &seen.tally;
@@ -212,7 +225,9 @@ fn describe_unread(seen: &Seen, line: &mut Text) {
             .add(" places, first ");
         line.add(errno::name_or_unknown(errno)).add("\n");
     }
-    if let Some(care) = seen.care.filter(|care| care.unread() > 0) {
+    let Some(care) = &seen.care else { return };
+    describe_pins(care, line);
+    if care.unread() > 0 {
         line.pad_line().add("left unread, pages:");
         for why in Why::ALL {
             let pages = care.left[why as usize];

@@ -35,19 +35,21 @@ pub enum Why {
     Served,
     /// Nothing is mapped here.
     Unmapped,
-    /// A page of a file, or the kernel's own, which only a fault of the target would bring;
-    /// its file cannot be opened, or was not to be.
+    /// A page of a file, or the kernel's own, which only a fault of the target would bring.
     NotInMemory,
+    /// A page of a file that cannot be opened, or was not to be: it may be in memory.
+    FileNotOpened,
 }
 
 impl Why {
     /// All of them, in the order of the counts.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Swapped,
         Self::Guard,
         Self::Served,
         Self::Unmapped,
         Self::NotInMemory,
+        Self::FileNotOpened,
     ];
 
     /// In words, for a status or a summary.
@@ -59,6 +61,7 @@ impl Why {
             Self::Served => "served-by-userfaultfd",
             Self::Unmapped => "unmapped",
             Self::NotInMemory => "not-in-memory",
+            Self::FileNotOpened => "file-not-opened",
         }
     }
 }

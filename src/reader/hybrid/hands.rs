@@ -246,7 +246,7 @@ impl Hands {
                 }
                 Err(Shut::Swapped) => (0, rest.len, Why::Swapped),
                 Err(Shut::Says(errno)) if is_lack(errno) => return Err(End::Failed(errno)),
-                Err(Shut::Says(_)) => (0, rest.len, Why::NotInMemory),
+                Err(Shut::Says(_)) => (0, rest.len, Why::FileNotOpened),
             };
             if got > 0 {
                 self.window.take(RemoteSpan { len: got, ..rest });
