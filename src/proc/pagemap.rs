@@ -92,6 +92,12 @@ impl Entry {
         }
     }
 
+    /// Whether bits 55 to 63 are the same.
+    #[must_use]
+    pub const fn has_flags_of(self, other: Self) -> bool {
+        (self.0 ^ other.0) & !FRAME_BITS == 0
+    }
+
     /// A page is present, but who asks may not know where.
     #[must_use]
     pub const fn frames_hidden(self) -> bool {

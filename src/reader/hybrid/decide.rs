@@ -155,8 +155,12 @@ impl<'e> Runs<'e> {
     /// The next pages that pagemap alone sends the same way.
     fn plain(&mut self) -> Option<Run> {
         let rest = self.entries.get(self.next..)?;
-        let run_way = way(Entry(*rest.first()?), self.rules);
-        let same = |word: &&u64| way(Entry(**word), self.rules) == run_way;
+        let first = *rest.first()?;
+        let run_way = way(Entry(first), self.rules);
+        // Mostly the flags are the same, and there are many pages.
+        let same = |word: &&u64| {
+            Entry(**word).has_flags_of(Entry(first)) || way(Entry(**word), self.rules) == run_way
+        };
         let run = Run {
             way: run_way,
             first: self.next,

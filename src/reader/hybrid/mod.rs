@@ -16,6 +16,7 @@ mod trust;
 mod window;
 
 use super::{End, Pass, Reader, Seen, Target};
+use crate::proc::lines::complete;
 use crate::proc::status;
 use crate::sys::Errno;
 use crate::sys::file::{Process, read_number, read_proc, read_whole};
@@ -248,8 +249,11 @@ impl Reader for Hybrid {
 /// may hold the last copy, which counts nowhere until KSM comes by. So KSM must never have joined
 /// any: it does so in its second scan at the earliest (mm/ksm.c, `cmp_and_merge_page`: a page must
 /// have been seen with the same checksum), and only taking all of them apart sets the count of
-/// scans back to 0 (`unmerge_and_remove_all_rmap_items`). Else smaps_rollup counts the target's own,
-/// where it has the field (Linux 6.7); `ksm_merging_pages` does not count those that came with a fork.
+/// scans back to 0 (`unmerge_and_remove_all_rmap_items`). Or no VMA of the target is mergeable, as
+/// /proc/PID/ksm_stat says where it has the line (`ksm_process_mergeable`): joined pages are in such
+/// VMAs only, also those that came with a fork, and MADV_UNMERGEABLE takes them apart. Else
+/// smaps_rollup counts the target's own, where it has the field (Linux 6.7), for a walk through its
+/// page table; `ksm_merging_pages` does not count those that came with a fork.
 #[must_use]
 pub fn nothing_is_joined(pid: i32) -> bool {
     const COUNTS: [&CStr; 3] = [
@@ -262,6 +266,10 @@ pub fn nothing_is_joined(pid: i32) -> bool {
         return true;
     }
     let mut buffer = [0; 4096];
+    let stat = read_proc(Process::Id(pid), "ksm_stat", &mut buffer);
+    if stat.is_ok_and(|text| complete(text).any(|line| line == b"ksm_mergeable: no")) {
+        return true;
+    }
     let rollup = read_proc(Process::Id(pid), "smaps_rollup", &mut buffer);
     if rollup.is_ok_and(|text| status::kib_field(text, b"KSM") == Some(0)) {
         return true;
