@@ -77,7 +77,9 @@ impl Look {
             let mut seen = self.entries[..self.count as usize].iter();
             // Mostly none is, and there are many pages.
             let all = seen.clone().fold(0, |all, word| all | word);
-            if !Entry(all).swapped() || !seen.any(|&word| Entry(word).swapped() && !Entry(word).guard()) {
+            if !Entry(all).swapped()
+                || !seen.any(|&word| Entry(word).swapped() && !Entry(word).guard())
+            {
                 return Ok(());
             }
             looks += 1;
