@@ -340,6 +340,9 @@ fn a_mark_is_not_called_swapped_out() {
         check();
         drop(with_swap);
         check();
+        let row = known.audit("--method hybrid");
+        let columns = ["left_swapped_pages", "left_marked_pages"];
+        assert_eq!(columns.map(|column| get(&row, column)), [0, 512], "{row:?}");
         let row = known.audit("--method proc");
         assert_eq!(get(&row, "swapped_in_pages"), 0, "{row:?}");
         let (came, predicted) = ("faulted_in_pages", "predicted_faulted_in_pages");
@@ -382,6 +385,31 @@ fn secret_memory_comes_with_no_reader() {
     let columns = ["faulted_in_pages", "predicted_faulted_in_pages"];
     let [came, predicted] = columns.map(|column| get(&row, column));
     assert!(near(came, predicted), "{row:?}");
+}
+
+/// Any file may have the name that maps shows of secret memory.
+#[test]
+fn a_file_with_the_name_of_secret_memory_is_a_file() {
+    const NAMED: &str = "import tempfile\n\
+        folder = tempfile.mkdtemp()\n\
+        if libc.unshare(0x20000) or libc.mount(None, b'/', None, 0x44000, None): skip('unshare')\n\
+        if libc.mount(b'none', folder.encode(), b'tmpfs', 0, None): skip('tmpfs')\n\
+        file = os.open(folder + '/secretmem', os.O_RDWR | os.O_CREAT)\n\
+        os.write(file, bytes(PAGES * page))\n\
+        memory = mmap.mmap(file, PAGES * page)\n\
+        os.unlink(folder + '/secretmem')\n\
+        libc.umount2(folder.encode(), 2)\n\
+        os.rmdir(folder)\n\
+        ready(memory)";
+    let Some(known) = Known::new(NAMED) else {
+        return;
+    };
+    let (row, _) = known.survey();
+    assert_eq!(row["name"], "/secretmem (deleted)", "{row:?}");
+    assert_eq!(get(&row, "absent_pages"), 512, "{row:?}");
+    assert_eq!(get(&row, "proc_faulted_pages"), 512, "{row:?}");
+    let row = known.audit("--method proc");
+    assert!(get(&row, "faulted_in_pages") >= 512, "{row:?}");
 }
 
 /// Where no huge page is free, a copy for the process takes the page from the others.

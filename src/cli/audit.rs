@@ -49,6 +49,8 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             before and after. One CSV row a pass goes to stdout.\n\
             This CHANGES the process's memory where the reader does: vmread copies what\n\
             fork shared; proc, vmread and ptrace bring in what was absent or swapped out.\n\
+            Of private hugetlb memory shared by fork, vmread takes pages from the other\n\
+            process where none is free, and that one dies of SIGBUS.\n\
             What one reader has split, the next finds split: for a fair comparison give\n\
             each a fresh process, or put the harmless ones first.\n\
             Memory of devices, of userfaultfd, and reserves never touched are left out (of\n\

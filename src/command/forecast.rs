@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::measure::census::Census;
 use crate::measure::probe::Probed;
 use crate::reader::Method;
+use crate::reader::hybrid::Manners;
 use crate::reader::vma::Vma;
 use crate::sys::Clock;
 use heapless::Vec;
@@ -101,13 +102,23 @@ impl Forecast {
         self.hugetlb += other.hugetlb;
     }
 
-    /// Pages that a reader brings in, which may take swapped pages or not.
-    pub(super) const fn brought_in(&self, method: Method, swap_in: bool) -> u64 {
+    /// Pages that a reader brings in. Shared memory in swap comes through its file, and who sees no
+    /// frames (`hidden`) mostly may not open that: then it cannot be told.
+    pub(super) const fn brought_in(
+        &self,
+        method: Method,
+        manners: Manners,
+        hidden: bool,
+    ) -> Option<u64> {
+        let by_file = hidden && self.swapped_shared > 0;
         match method {
-            Method::Hybrid if swap_in => self.swapped,
-            Method::MapFiles => self.swapped_shared,
-            Method::Hybrid | Method::Kcore => 0,
-            _ => self.faulted,
+            Method::Hybrid if !manners.swap_in => Some(0),
+            Method::Hybrid if manners.no_files => Some(self.swapped - self.swapped_shared),
+            Method::Hybrid | Method::MapFiles if by_file => None,
+            Method::Hybrid => Some(self.swapped),
+            Method::MapFiles => Some(self.swapped_shared),
+            Method::Kcore => Some(0),
+            _ => Some(self.faulted),
         }
     }
 }

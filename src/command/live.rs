@@ -127,7 +127,8 @@ pub(super) fn source(counter: &Counter, doubts: Doubts) -> Result<(Mappings, &'s
             return Ok(());
         }
         needs_flags = match vma.has_file {
-            true => !is_plain_file(counter, vma),
+            // The name of memfd_secret(2), which any file may have.
+            true => vma.is_secret || !is_plain_file(counter, vma),
             false => vma.is_special && !is_known_special(vma),
         };
         last_file = vma.has_file.then_some(file);

@@ -118,6 +118,8 @@ record! {
         left_file_not_opened_pages: Option<u64>,
         /// Faults charged to `hybrid` within its calls that pin.
         pin_faults: Option<u64>,
+        /// Pages that `hybrid` left unread: marks in the page table, neither pages nor in swap.
+        left_marked_pages: Option<u64>,
     }
 }
 

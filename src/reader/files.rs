@@ -47,7 +47,7 @@ pub(super) struct Files {
     /// The last device that was asked about, and whether its files are another process's or
     /// machine's to give.
     served: Option<((u32, u32), bool)>,
-    /// Files in a row that could not be opened in time.
+    /// Files that could not be opened in time.
     late: u32,
 }
 
@@ -91,10 +91,7 @@ impl Files {
         let opened = open_mapped(self.pid, vma.start, vma.end, self.cached_only);
         self.late += u32::from(opened.as_ref().err() == Some(&Errno::TIMEDOUT));
         match opened? {
-            Mapped::File(file, magic) => {
-                self.late = 0;
-                Ok((file, magic))
-            }
+            Mapped::File(file, magic) => Ok((file, magic)),
             Mapped::Zero if !vma.perms.shared => Err(Shut::Zeros),
             _ => Err(NO_FILE.into()),
         }

@@ -94,7 +94,8 @@ const RIGHTS_LEN: usize = 20;
 /// `poll` and `recvmsg`. A kernel before 5.9 has no close_range(2): there it is opened here.
 ///
 /// # Errors
-/// `ETIMEDOUT`; as open(2), fstatfs(2), clone(2) and socketpair(2). What it takes of this process's
+/// `ETIMEDOUT`; as open(2), fstatfs(2), clone(2) (but `ENOMEM` where a limit of processes is reached)
+/// and socketpair(2). What it takes of this process's
 /// own memory is not among [`own_faults`].
 pub fn open_within(path: &CStr, flags: OFlags, read: bool) -> Result<Opened, Errno> {
     let before = own_faults();
@@ -237,7 +238,16 @@ fn start(space: *mut Space) -> Result<Pid, Errno> {
         clone_and_call(CLONE_VM | SIGCHLD, null_mut(), calls, failed)
     };
     drop(held);
-    let pid = i32::try_from(check(pid)?).ok();
+    // A limit of processes (clone(2)): there is no room for one more, and `EAGAIN` is what open(2)
+    // says of a lease.
+    let no_room = |errno| {
+        if errno == Errno::AGAIN {
+            Errno::NOMEM
+        } else {
+            errno
+        }
+    };
+    let pid = i32::try_from(check(pid).map_err(no_room)?).ok();
     pid.and_then(Pid::from_raw).ok_or(Errno::CHILD)
 }
 

@@ -69,8 +69,8 @@ impl Passed {
 pub(super) struct Expected {
     /// Pages split; `None` if that cannot be told.
     pub(super) split: Option<u64>,
-    /// Pages faulted and swapped in.
-    pub(super) brought_in: u64,
+    /// Pages faulted and swapped in; `None` if that cannot be told.
+    pub(super) brought_in: Option<u64>,
 }
 
 /// How far the run has come, for the progress line.
@@ -144,7 +144,11 @@ impl Run<'_> {
         looked.ok()?;
         Some(Expected {
             split: self.splits.of(method, &forecast),
-            brought_in: forecast.brought_in(method, self.manners.swap_in),
+            brought_in: forecast.brought_in(
+                method,
+                self.manners,
+                self.auditor.counter.frames_are_hidden(),
+            ),
         })
     }
 
@@ -178,7 +182,7 @@ impl Run<'_> {
             copies_hide: self.copies_hide(method, pfn, &tally),
             swap_unseen: tally.fate.swap_unseen
                 && match method {
-                    Method::Hybrid => self.manners.swap_in,
+                    Method::Hybrid => self.manners.swap_in && !self.manners.no_files,
                     Method::Kcore => false,
                     _ => true,
                 },

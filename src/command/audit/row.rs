@@ -87,6 +87,7 @@ pub(super) fn skipped<'c>(
         predicted_faulted_in_pages: None,
         left_file_not_opened_pages: None,
         pin_faults: None,
+        left_marked_pages: None,
     }
 }
 
@@ -107,7 +108,7 @@ pub(super) fn make<'c>(
     let predicted = predicted.filter(|_| passed.cold);
     let row = AuditRow {
         predicted_split_pages: predicted.and_then(|expected| expected.split),
-        predicted_faulted_in_pages: predicted.map(|expected| expected.brought_in),
+        predicted_faulted_in_pages: predicted.and_then(|expected| expected.brought_in),
         ..row
     };
     pages(passed, bytes(passed, row))
@@ -179,6 +180,7 @@ fn pages<'c>(passed: &Passed, row: AuditRow<'c>) -> AuditRow<'c> {
         left_not_in_memory_pages: left(Why::NotInMemory),
         left_file_not_opened_pages: left(Why::FileNotOpened),
         pin_faults: passed.care.and_then(|care| care.pin_faults),
+        left_marked_pages: left(Why::Marked),
         ..row
     }
 }

@@ -125,12 +125,18 @@ impl Finding {
         };
         line.add(" swapped in");
         if let Some(expected) = self.predicted {
-            line.add("; predicted ").number(expected.brought_in);
-            line.add(match (self.method, seen.swapped_in) {
-                // They come without a place in the page table.
-                (Method::Hybrid | Method::MapFiles, None) => ": NOT known to be so",
-                _ => agreement(expected.brought_in, fate.faulted_in + fate.swapped_in),
-            });
+            line.add("; predicted ");
+            match expected.brought_in {
+                None => line.add("an unknown number"),
+                Some(brought_in) => {
+                    line.number(brought_in)
+                        .add(match (self.method, seen.swapped_in) {
+                            // They come without a place in the page table.
+                            (Method::Hybrid | Method::MapFiles, None) => ": NOT known to be so",
+                            _ => agreement(brought_in, fate.faulted_in + fate.swapped_in),
+                        })
+                }
+            };
         }
         line.add("\n").pad_line();
         match seen.pfn {
@@ -185,16 +191,23 @@ impl Finding {
         }
         if fate.taken > 0 {
             line.pad_line().number(fate.taken);
-            line.add(
-                " pages of hugetlb memory TAKEN from another process, which gets SIGBUS there\n",
-            );
+            line.add(match seen.pfn {
+                true => {
+                    " pages of hugetlb memory TAKEN from another process, which gets SIGBUS there\n"
+                }
+                false => {
+                    " pages of hugetlb memory copied, or TAKEN from another process, which gets \
+                     SIGBUS there: frames are hidden\n"
+                }
+            });
         }
         if let Some(faults) = unexplained {
             line.pad_line().number(faults);
             line.add(match (seen.split, huge) {
                 (None, _) => " faults that may each have copied a page, which is not seen\n",
                 (_, ..0) => {
-                    " more faults, for which no page was copied: huge pages were broken up\n"
+                    " more faults, for which no page was copied: huge pages broken up, or unshared in \
+                     place, perhaps\n"
                 }
                 _ => " more faults, for which no page was copied: unshared in place, perhaps\n",
             });

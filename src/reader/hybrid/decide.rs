@@ -39,17 +39,21 @@ pub enum Why {
     NotInMemory,
     /// A page of a file that cannot be opened, or was not to be: it may be in memory.
     FileNotOpened,
+    /// A mark in the page table, neither a page nor in swap: poison, write protection by
+    /// userfaultfd of what is not there.
+    Marked,
 }
 
 impl Why {
     /// All of them, in the order of the counts.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Swapped,
         Self::Guard,
         Self::Served,
         Self::Unmapped,
         Self::NotInMemory,
         Self::FileNotOpened,
+        Self::Marked,
     ];
 
     /// In words, for a status or a summary.
@@ -62,6 +66,7 @@ impl Why {
             Self::Unmapped => "unmapped",
             Self::NotInMemory => "not-in-memory",
             Self::FileNotOpened => "file-not-opened",
+            Self::Marked => "marked",
         }
     }
 }
@@ -102,6 +107,8 @@ pub const fn way(entry: Entry, rules: Rules) -> Way {
         // copied without harm.
         true => Way::Copy,
         false if entry.guard() => Way::Leave(Why::Guard),
+        // Only who sees frames sees that it is one.
+        false if entry.mark().is_some() => Way::Leave(Why::Marked),
         false if entry.swapped() && rules.swap_in => Way::Copy,
         false if entry.swapped() => Way::Leave(Why::Swapped),
         false => Way::Absent,

@@ -10,6 +10,7 @@ use crate::reader::vma::Vmas;
 use crate::reader::{End, Pass, Seen};
 use crate::sys::errno::is_lack;
 use crate::sys::file::{Process, open_proc, pread_once};
+use crate::sys::page_lists;
 use crate::sys::process::own_faults;
 use crate::sys::remote::{RemoteSpan, process_vm_readv_to};
 use crate::sys::{Errno, RemoteAddr};
@@ -115,9 +116,15 @@ impl Hands {
         }
     }
 
-    /// A pass begins: anything may have been charged since the last.
+    /// A pass begins: anything may have been charged since the last. Of a pass of many, which may
+    /// be long after the one before, pages may have come onto a CPU's list since.
     pub(super) fn begin(&mut self) {
         self.pins.charged = None;
+        if self.goes_on && self.pins() {
+            // Without that the first steps are all there is.
+            let _ = page_lists::drain();
+            self.pins.trust = Trust::NEW;
+        }
     }
 
     /// Whether it still pins anonymous pages.
@@ -227,6 +234,10 @@ impl Hands {
 
     /// From the file, as far as it is in memory. What cannot be had is left unread.
     fn file(&mut self, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
+        // Opening it may take its time, and what was put off was looked at already.
+        if !self.window.spans.is_empty() {
+            self.flush(io)?;
+        }
         let mut rest = span;
         while rest.len > 0 {
             if !self.window.has_room() {
