@@ -47,8 +47,9 @@ fn too_few_descriptors_are_no_pages_that_are_not_in_memory() {
                 continue;
             }
             let says = words(&output);
-            assert!(says.contains("EMFILE"), "{says}");
-            if let Some(row) = row(&output) {
+            let untried = says.contains("no reader could be tried on a child: raise ulimit -n");
+            assert!(says.contains("EMFILE") || untried, "{says}");
+            if let Some(row) = row(&output).filter(|_| !untried) {
                 assert_eq!(row["status"], "errno:EMFILE", "{limit}");
                 assert!(says.contains("raise ulimit -n"), "{says}");
                 short += 1;
