@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 APPLIANCE = os.environ.get("COWITNESS", ROOT / "target/release/cowitness")
 LABEL = 'a, "b" # c; ü'
 BENCH = ["bench", "-q", "--mb=1", "--block=4K", "--repeats=2", "--warm=1", "--label", LABEL]
-COLUMNS = 38
+COLUMNS = 40
 # How README takes one record out of a file of several streams.
 TAKE = ["awk", "-F,", "-v"]
 PICK = "/^record,/ { h = $0 } $1 == r { if (!n++) print h; print }"
