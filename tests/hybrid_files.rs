@@ -227,6 +227,39 @@ fn who_does_not_answer_is_not_waited_for() {
     }
 }
 
+/// Two are waited for, and then no file is opened any more, also if others open at once: of three that
+/// are listened to, each before one that is not, at least one of the latter is left as well.
+#[test]
+fn not_many_are_waited_for() {
+    const MAPS_ALL: &str = "import mmap, os, sys\n\
+        page = os.sysconf('SC_PAGE_SIZE')\n\
+        files = [os.open(path, os.O_RDONLY) for path in sys.argv[1:]]\n\
+        maps = [mmap.mmap(file, 0, mmap.MAP_PRIVATE, mmap.PROT_READ) for file in files]\n\
+        print('ready', flush=True)\n\
+        sys.stdin.read()";
+    if !is_root() {
+        eprintln!("skipped: map_files needs root");
+        return;
+    }
+    let files: Vec<_> = (0..6)
+        .map(|number| OnDisk::new(&format!("one-of-six-{number}")))
+        .collect();
+    let paths: Vec<_> = files.iter().map(OnDisk::text).collect();
+    let target = helpers::Target::of(&mut python(MAPS_ALL, &paths));
+    let listeners: Vec<_> = paths
+        .iter()
+        .step_by(2)
+        .map(|path| helpers::Target::of(&mut python(LISTENS, &[path, "65536"])))
+        .collect();
+    if listeners.iter().any(|listener| listener.ready != "ready") {
+        eprintln!("skipped: nobody can be asked for leave here");
+        return;
+    }
+    let row = audit(&format!("--method hybrid --stop {}", target.pid())).rows[0].clone();
+    let left = get(&row, "left_file_not_opened_pages");
+    assert!(left >= 4 * PAGES as i64, "{row:?}");
+}
+
 /// Behind the end of a file of 100 bytes a page has what was written there through a mapping.
 #[test]
 fn behind_the_end_of_a_file_is_what_is_in_memory() {
