@@ -1,12 +1,14 @@
 //! `bench --fragments`: who holds the machine's small free blocks, and for how long.
 
 mod common;
+#[path = "common/audit.rs"]
+mod helpers;
 
 use common::{group, in_a_session, run, stdout};
+use helpers::until;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// Long enough to look at, and large enough for 2 GiB of small blocks.
 const LONG: &str = "bench --mb 32 --layout contiguous --block 64K --repeats 40";
@@ -78,27 +80,21 @@ fn holding() -> Option<Running> {
     None
 }
 
-fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < Duration::from_secs(20), "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 #[test]
 fn one_process_holds_as_much_as_is_noted_until_the_run_ends() {
     let Some(running) = holding() else { return };
     let noted: u64 = running.note("fragments_kib").unwrap().parse().unwrap();
     assert!(noted > 0);
     assert!(running.note("fragments_us").unwrap().parse::<u64>().is_ok());
+    let left = running.note("fragments_left_kib").unwrap();
+    assert!(left.parse::<u64>().is_ok(), "{left}");
     let holders = running.holders();
     let &[(pid, kib)] = &holders[..] else {
         panic!("{holders:?}")
     };
     assert!((noted..noted + 2048).contains(&kib), "{kib} of {noted}");
     drop(running);
-    wait_until("it ends with the run", || {
+    until("it ends with the run", || {
         !fs::exists(format!("/proc/{pid}")).unwrap()
     });
 }

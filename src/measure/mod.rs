@@ -5,6 +5,7 @@ pub mod audit;
 pub mod case;
 pub mod census;
 pub mod evidence;
+pub mod fate;
 pub mod footprint;
 pub mod pass;
 pub mod plan;

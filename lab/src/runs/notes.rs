@@ -7,7 +7,7 @@ use crate::text::shown;
 
 /// Notes that may differ between streams of one setting: they tell of the moment, or of
 /// which cases were measured, which every row says for itself.
-const MAY_DIFFER: [&str; 16] = [
+const MAY_DIFFER: [&str; 17] = [
     "seed",
     "started_unix",
     "pinned_cpu",
@@ -18,6 +18,7 @@ const MAY_DIFFER: [&str; 16] = [
     "tasks_runnable",
     // How much there was to be held, and how long that took.
     "fragments_kib",
+    "fragments_left_kib",
     "fragments_us",
     "option_quiet",
     "option_layout",

@@ -95,9 +95,14 @@ fn note_fragments(
     };
     preamble.note("fragments", "held")?;
     for (key, value) in [
-        ("fragments_kib", holder.bytes >> 10),
-        ("fragments_us", holder.took_ns / 1000),
+        ("fragments_kib", Some(holder.bytes >> 10)),
+        (
+            "fragments_left_kib",
+            holder.left_bytes.map(|left| left >> 10),
+        ),
+        ("fragments_us", Some(holder.took_ns / 1000)),
     ] {
+        let Some(value) = value else { continue };
         let mut text = Text::new();
         preamble.note(key, text.number(value).read().unwrap_or_default())?;
     }

@@ -40,7 +40,7 @@ pub enum Why {
     /// A page of a file that cannot be opened, or was not to be: it may be in memory.
     FileNotOpened,
     /// A mark in the page table, neither a page nor in swap: poison, write protection by
-    /// userfaultfd of what is not there.
+    /// userfaultfd of what is not there; or a page that has been under migration for long.
     Marked,
 }
 

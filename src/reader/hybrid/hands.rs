@@ -120,7 +120,7 @@ impl Hands {
     /// be long after the one before, pages may have come onto a CPU's list since.
     pub(super) fn begin(&mut self) {
         self.pins.charged = None;
-        if self.goes_on && self.pins() {
+        if self.goes_on && self.care.not_pinned.is_none() {
             // Without that the first steps are all there is.
             let _ = page_lists::drain();
             self.pins.trust = Trust::NEW;

@@ -153,7 +153,9 @@ impl Hybrid {
         care.not_pinned = obstacle.or(care.not_pinned);
         // What one of those lists refers to would be copied by a pin. Where they cannot be emptied,
         // the first page that is ends the pinning.
-        let _ = page_lists::drain();
+        if care.not_pinned.is_none() {
+            let _ = page_lists::drain();
+        }
         Ok(hybrid)
     }
 
