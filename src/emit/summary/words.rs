@@ -116,7 +116,10 @@ fn not_pinned<S: Sink>(
             "large-folios",
             "the machine had huge pages in use, or might have had",
         ),
-        ("ksm-or-swap", "KSM or swap was in use"),
+        (
+            "ksm-or-swap",
+            "KSM may have joined pages of the child, or swap was in use",
+        ),
         ("fault", "a page turned out not to be the child's own"),
     ];
     let ok = || samples.iter().filter(|one| one.outcome == Outcome::Ok);
