@@ -156,15 +156,24 @@ impl<'s> Splits<'s> {
         if shared + doubtful == 0 {
             return Some(0);
         }
-        if self.known.is_empty() && !self.untried {
-            self.try_all();
-        }
-        let (_, splits) = self.known.iter().find(|(known, _)| *known == method)?;
-        match (*splits)? {
+        match self.tried(method)? {
             true if doubtful > 0 => None,
             true => Some(shared),
             false => Some(0),
         }
+    }
+
+    /// Whether `method` splits what is shared; `None` if that could not be tried. What reads files,
+    /// or frames, has no part in the process's page table.
+    pub(super) fn tried(&mut self, method: Method) -> Option<bool> {
+        if matches!(method, Method::MapFiles | Method::Kcore) {
+            return Some(false);
+        }
+        if self.known.is_empty() && !self.untried {
+            self.try_all();
+        }
+        let (_, splits) = self.known.iter().find(|(known, _)| *known == method)?;
+        *splits
     }
 
     fn try_all(&mut self) {

@@ -3,6 +3,7 @@
 //! not grow with the process.
 
 use super::census::{CensusError, Counter, Entries, is_reserve, window_end};
+use super::charge::{Charges, Room, Window};
 use super::fate::{Fate, Known, is_let_go, is_own};
 use crate::proc::pagemap::{Entry, Frame};
 use crate::reader::vma::Vma;
@@ -62,6 +63,11 @@ pub struct Tally {
     /// window's faults that nothing accounts for for certain, no more than it had pages whose copy
     /// cannot be told from them.
     pub unseen: u64,
+    /// Of the pages split, those that somebody else may have replaced: the faults in their windows
+    /// may have brought in what was absent, then or meanwhile.
+    pub unsure: u64,
+    /// Pages of hugetlb memory that the reader may have taken from other processes, or they let go.
+    pub maybe_taken: u64,
     /// Pages.
     pub fate: Fate,
 }
@@ -78,6 +84,10 @@ pub struct Auditor {
     pub block_bytes: usize,
     /// Bytes in a page.
     pub page_bytes: u64,
+    /// What the kernel charges the tool; nothing unless said.
+    pub charges: Charges,
+    /// Whether the process stands still.
+    pub stands: bool,
     before: Entries,
     after: Entries,
 }
@@ -102,6 +112,8 @@ impl Auditor {
             buffer,
             block_bytes,
             page_bytes: page_bytes as u64,
+            charges: Charges::default(),
+            stands: false,
             before: Entries::new()?,
             after: Entries::new()?,
         })
@@ -157,10 +169,23 @@ impl Auditor {
         let was = *tally;
         let ended = calls.all(reader, start, end, tally);
         let after = pagemap.look(start, end, &mut self.after)?;
-        let zero = self.counter.zero_frame;
-        tally.compare(&was, (before, after), vma, zero, self.page_bytes);
+        let ground = Ground {
+            zero: self.counter.zero_frame,
+            page_bytes: self.page_bytes,
+            charges: self.charges,
+            stands: self.stands,
+        };
+        tally.compare(&was, (before, after), vma, &ground);
         ended
     }
+}
+
+/// What is the same in all windows.
+struct Ground {
+    zero: Option<Frame>,
+    page_bytes: u64,
+    charges: Charges,
+    stands: bool,
 }
 
 /// The reader's calls for one window.
@@ -255,6 +280,14 @@ impl Calls<'_> {
     }
 }
 
+impl Ground {
+    /// Fewer pages of anonymous memory than a huge page has came in one by one; those of a file do
+    /// not (fault-around).
+    const fn one_by_one(&self) -> u64 {
+        self.page_bytes / size_of::<u64>() as u64
+    }
+}
+
 impl Tally {
     /// Takes a window over: its entries before and after; `was` is from before it.
     fn compare(
@@ -262,11 +295,10 @@ impl Tally {
         was: &Self,
         (before, after): (&[u64], &[u64]),
         vma: &Vma,
-        zero: Option<Frame>,
-        page_bytes: u64,
+        ground: &Ground,
     ) {
         let known = Known {
-            zero,
+            zero: ground.zero,
             no_swap: !vma.may_be_swapped(),
         };
         let pages = before.iter().zip(after);
@@ -274,20 +306,68 @@ impl Tally {
         for (before, after) in pages.clone() {
             self.fate.page(before, after, known);
         }
-        // A frame that stays while the reader is charged for it is no race.
-        let is_charged = was.faults.is_none() || was.faults != self.faults;
-        if vma.is_hugetlb && is_charged {
-            let stayed = pages.filter(|&(before, after)| is_let_go(before, after));
-            self.fate.take(stayed.count() as u64, known.zero.is_none());
+        let room = self.window(was, vma, ground).room();
+        if let Some(Room { beside, most }) = room {
+            self.fate.bound(&was.fate, most);
+            // What a running process gives up meanwhile, the reader brings in again, and that is
+            // another page, too.
+            let sure = if ground.stands { beside } else { 0 };
+            self.unsure += (self.fate.split - was.fate.split).saturating_sub(sure);
+        }
+        if vma.is_hugetlb {
+            let let_go = pages.filter(|&(before, after)| is_let_go(before, after));
+            self.take(was, let_go.count() as u64, room, ground.zero.is_none());
         }
         let own = before.iter().filter(|&&entry| is_own(Entry(entry)));
-        // Fewer than a huge page has came in one by one; those of a file do not.
-        let one_by_one = if vma.has_file { 0 } else { page_bytes / 8 };
         let own = own.count() as u64;
         // One fault copies all pages of a huge one.
-        let at_once = vma.is_hugetlb && is_charged;
+        let at_once = vma.is_hugetlb && room.is_none_or(|room| room.most > 0);
+        let one_by_one = if vma.has_file { 0 } else { ground.one_by_one() };
         self.explain(was, if at_once { 0 } else { own }, one_by_one);
         self.unseen += if at_once { own } else { 0 };
+    }
+
+    /// What is known of a window's faults; `was` is from before it.
+    fn window(&self, was: &Self, vma: &Vma, ground: &Ground) -> Window {
+        let came = (
+            self.fate.faulted_in - was.fate.faulted_in,
+            self.fate.swapped_in - was.fate.swapped_in,
+        );
+        let (each, charged, alone) = match vma.is_hugetlb {
+            true => (vma.huge_kib, ground.charges.hugetlb, true),
+            false => (
+                None,
+                ground.charges.usual,
+                !vma.has_file && came.0 < ground.one_by_one(),
+            ),
+        };
+        let each = each.map_or(1, |kib| (kib << 10) / ground.page_bytes);
+        let counted = charged && (each > 1 || !vma.is_hugetlb);
+        let faults = self.faults.zip(was.faults).filter(|_| counted);
+        Window {
+            faults: faults.map(|(now, before)| now.since(before)),
+            each,
+            came,
+            is_one_by_one: ground.stands && alone,
+        }
+    }
+
+    /// Of hugetlb pages, `let_go` were shared before and are the process's own now, in the same
+    /// frame: a fault of the reader has taken them, where there was one left, or the other
+    /// processes let them go. Where frames are `hidden`, a copy looks the same.
+    fn take(&mut self, was: &Self, let_go: u64, room: Option<Room>, hidden: bool) {
+        let copied = self.fate.split - was.fate.split;
+        let Some(Room { beside, most }) = room else {
+            self.maybe_taken += let_go;
+            return;
+        };
+        let taken = match hidden {
+            true => copied.min(beside),
+            false => let_go.min(beside.saturating_sub(copied)),
+        };
+        self.maybe_taken +=
+            let_go.min(most.saturating_sub(if hidden { 0 } else { copied })) - taken;
+        self.fate.take(taken, hidden);
     }
 
     /// Sets the faults of a window against what was seen of its pages; `was` is from before it.

@@ -204,6 +204,9 @@ impl Finding {
         if let Some(faults) = unexplained {
             line.pad_line().number(faults);
             line.add(match (seen.split, huge) {
+                (None, _) if seen.pfn && seen.tally.unsure > 0 => {
+                    " faults at a time when pages were replaced: copied, or by the process itself\n"
+                }
                 (None, _) => " faults that may each have copied a page, which is not seen\n",
                 (_, ..0) => {
                     " more faults, for which no page was copied: huge pages broken up, or unshared in \
