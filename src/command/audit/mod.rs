@@ -26,7 +26,7 @@ use crate::reader::{Manners, Method};
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stdout};
-use crate::sys::{Clock, Errno, errno, signal};
+use crate::sys::{Clock, Errno, errno, page_lists, signal};
 use core::mem;
 use heapless::Vec;
 use pass::Passed;
@@ -182,6 +182,11 @@ impl<'r> Run<'r> {
                 }
                 if repeat == 1 {
                     predicted = self.predict(method);
+                }
+                if matches!(method, Method::Vmread | Method::VmreadBatch) {
+                    // A page that an earlier pass has left on a list of the kernel would be copied
+                    // for that. Where it cannot be emptied, it is.
+                    let _ = page_lists::drain();
                 }
                 let mut passed = self.pass(method, repeat == 1)?;
                 self.settle(&mut passed);
