@@ -80,7 +80,7 @@ pub struct Auditor {
     pub counter: Counter,
     /// Where the bytes go, to be overwritten by the next.
     pub buffer: Region,
-    /// Bytes asked for by one read.
+    /// Bytes asked for by one read; of whole pages if the reader counts what it leaves unread.
     pub block_bytes: usize,
     /// Bytes in a page.
     pub page_bytes: u64,
@@ -240,7 +240,7 @@ impl Calls<'_> {
         Ok(())
     }
 
-    /// How far the reader came, how many bytes it brought, and how it ended.
+    /// How far the reader came, at most to `end`, how many bytes it brought, and how it ended.
     #[inline(never)]
     fn timed(
         &mut self,
@@ -272,11 +272,9 @@ impl Calls<'_> {
         });
         // What it has left behind the last block that came does not come with the next call.
         let passed_over = reader.passed_over() - passed_over;
-        (
-            reached.max(at + pass.bytes + passed_over),
-            pass.bytes,
-            pass.end,
-        )
+        let reached = reached.max(at + pass.bytes + passed_over);
+        debug_assert!(reached <= end, "{at:x} to {end:x}: {reached:x}");
+        (reached.min(end), pass.bytes, pass.end)
     }
 }
 

@@ -169,6 +169,7 @@ impl<'r> Run<'r> {
             let mut finding = Finding::of(method);
             let mut lost = None;
             let mut predicted = None;
+            self.auditor.block_bytes = self.block(method);
             for repeat in 1..=self.passes {
                 let place = row::Place {
                     method,
@@ -200,6 +201,16 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
+    /// Bytes of one read. `hybrid` gathers whole pages, and counts those that it leaves: at each end
+    /// of a block that cuts a page it would count that page twice.
+    const fn block(&self, method: Method) -> usize {
+        let (asked, page) = (self.common.block_bytes, self.common.page_bytes);
+        match method {
+            Method::Hybrid if asked > page => (asked - asked % page) as usize,
+            _ => asked as usize,
+        }
+    }
+
     /// Decides, by whether the reader splits anything on this kernel, what faults alone do not.
     fn settle(&mut self, passed: &mut Passed) {
         let tally = &mut passed.tally;
@@ -213,6 +224,7 @@ impl<'r> Run<'r> {
                 fate.raced += mem::take(&mut fate.taken);
                 passed.copies_hide |= tally.unsure > 0;
                 tally.unseen += tally.unsure;
+                tally.maybe_taken = 0;
             }
             Some(true) => passed.copies_hide |= tally.maybe_taken > 0,
             None => {
