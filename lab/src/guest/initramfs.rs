@@ -1,4 +1,6 @@
-//! The initramfs: the appliance as `/init`, a console, and the directories it mounts on.
+//! The initramfs: the appliance as `/init`, a console, the directories it mounts on, and kernel
+//! modules. A kernel unpacks archives that follow one another, each compressed or not
+//! (Documentation/driver-api/early-userspace/buffer-format.rst): modules are one of their own.
 
 use cpio::newc::{Builder, ModeFileType, trailer};
 use flate2::Compression;
@@ -7,6 +9,34 @@ use std::io::{self, Write};
 
 /// Directories, parents first.
 const DIRECTORIES: [&str; 5] = ["dev", "proc", "sys", "tmp", "run"];
+
+/// Where modules lie, for the appliance to load in the order of their names.
+const MODULES: &str = "modules";
+
+/// Writes an archive of modules, which comes before that of `init` and is not compressed: a file's
+/// name and what it holds.
+///
+/// # Errors
+/// The writer's; a module of 4 GiB or more.
+pub fn write_modules<'m>(
+    modules: impl Iterator<Item = (String, &'m [u8])>,
+    mut out: impl Write,
+) -> io::Result<()> {
+    let directory = Builder::new(MODULES).ino(1).mode(0o755).nlink(2);
+    let directory = directory.set_mode_file_type(ModeFileType::Directory);
+    directory.write(&mut out, 0).finish()?;
+    for (number, (name, bytes)) in (2..).zip(modules) {
+        let path = format!("{MODULES}/{name}");
+        let file = Builder::new(&path).ino(number).mode(0o644);
+        let file = file.set_mode_file_type(ModeFileType::Regular);
+        let size = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+        let mut file = file.write(&mut out, size);
+        file.write_all(bytes)?;
+        file.finish()?;
+    }
+    trailer(&mut out)?;
+    out.flush()
+}
 
 /// Writes the archive that holds `init`.
 ///

@@ -31,6 +31,8 @@ pub struct Expected<'e> {
     pub release: &'e str,
     /// Whether every question of the table was asked: one without an answer is a difference.
     pub complete: bool,
+    /// The kinds of `probe` that it cannot have: its packages lack a module.
+    pub lost: &'e [&'e str],
 }
 
 /// Compares what was found with what is expected.
@@ -162,6 +164,7 @@ mod tests {
                 kernel: &samples::kernel("6.12-x86_64"),
                 release,
                 complete,
+                lost: &[],
             },
         )
     }
@@ -238,6 +241,7 @@ mod tests {
                 kernel: &kernel,
                 release,
                 complete,
+                lost: &[],
             };
             let lacks: Option<Vec<String>> =
                 lacks.map(|names| names.iter().map(|name| (*name).to_owned()).collect());

@@ -244,6 +244,7 @@ mod tests {
             kernel: &samples::kernel("6.12-x86_64"),
             release: "6.12.1",
             complete: false,
+            lost: &[],
         };
         let mut compared = Compared::default();
         compare(&found, &expected, (6, 12, 1), &mut compared);

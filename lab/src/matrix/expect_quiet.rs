@@ -199,6 +199,7 @@ mod tests {
             kernel: &samples::kernel(kernel),
             release: "6.12.1",
             complete: true,
+            lost: &[],
         };
         let mut compared = Compared::default();
         compare(&found, &expected, version, &mut compared);
