@@ -7,6 +7,7 @@
 
 mod help;
 mod memmap;
+mod modules;
 
 use help::{
     BENCH, ENDLESS, KERNEL, appliance, becomes, fetch, is_alive, kernel_image, lab, outcome,
@@ -278,7 +279,9 @@ fn one_machine_that_fails_does_not_stop_the_others() {
     let other = "5.10-x86_64";
     for (name, debian) in [(KERNEL, "arm64"), (other, "amd64")] {
         let image = kernel_image(name, debian);
-        fs::copy(&image, kernels.join(image.file_name().unwrap())).unwrap();
+        for file in [&image, &image.with_extension("modules")] {
+            fs::copy(file, kernels.join(file.file_name().unwrap())).unwrap();
+        }
         let record = format!("bullseye-linux-image-cloud-{debian}.toml");
         fs::copy(image.with_file_name(&record), kernels.join(&record)).unwrap();
     }
