@@ -2,23 +2,18 @@
 //! them there has seen to it that it is one that works. Nothing is looked up here, no
 //! dependencies, no aliases, no parameters.
 
-use super::{complain, name as name_of, say};
-use crate::proc::number::decimal;
+use super::{name, say};
+use crate::sys::Errno;
 use crate::sys::file::{create_program, each_name, open, write_all};
 use crate::sys::system::load_module;
-use crate::sys::{Errno, errno};
 use crate::text::{Full, Text};
 use core::ffi::CStr;
-use heapless::Vec;
 use rustix::fd::AsFd;
 
 /// Where they lie, as `NN-name.ko`.
 const FOLDER: &CStr = c"/modules";
 /// What became of each; the environment record (`modules`) has it from here.
 const TOLD: &CStr = c"/modules/loaded";
-
-/// A file's name (NAME_MAX of linux/limits.h).
-type Name = Vec<u8, 255>;
 
 /// Loads all of them. One that cannot be loaded is told on the console and to the commands; the
 /// verdict is theirs, who miss it or do not.
@@ -27,26 +22,21 @@ pub(super) fn load_all() {
     if open(TOLD).is_ok() {
         return;
     }
-    let mut told = Text::new();
+    let (mut told, mut comma) = (Text::new(), "");
     let read = in_order(FOLDER, &mut |file| {
-        let name = module(file);
-        let comma = if told.read() == Ok("") { "" } else { "," };
-        told.add(comma).add_printable(name);
+        let module = module(file);
+        told.add(comma).add(module);
+        comma = ",";
         if let Err(errno) = load(file) {
-            told.add(":").add(errno::name_or_unknown(errno));
-            say(&["cannot load module ", name, ": ", name_of(errno)]);
+            told.add(":").add(name(errno));
+            say(&["cannot load module ", module, ": ", name(errno)]);
         }
     });
-    match read {
-        // There is no such folder: nothing is to be loaded.
-        Err(Errno::NOENT) => return,
-        Err(errno) => {
-            complain(&["cannot read /modules: ", name_of(errno)]);
-        }
-        Ok(()) => {}
+    if let Err(errno) = read {
+        told.add(comma).add(":").add(name(errno));
     }
     let told = told.read().unwrap_or("too-many").as_bytes();
-    // Without the note the record says that there is none; the console has said the rest.
+    // There is no such folder, as a rule; and the console has said what went wrong.
     let _ = create_program(TOLD).and_then(|file| write_all(file.as_fd(), told));
 }
 
@@ -57,33 +47,38 @@ fn load(file: &str) -> Result<(), Errno> {
     load_module(CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?)
 }
 
-/// The module in a file: without the number in front, and the end.
+/// The module in `NN-name.ko`.
 fn module(file: &str) -> &str {
     let name = file.strip_suffix(".ko").unwrap_or(file);
-    let numbered = name.split_once('-');
-    let numbered = numbered.filter(|(number, _)| decimal(number.as_bytes()).is_some());
-    numbered.map_or(name, |(_, name)| name)
+    name.get(3..).unwrap_or(name)
 }
 
 /// Gives `take` the name of each file in a folder, the smallest first. There is no room to sort
 /// them in, so the folder is read once for each.
 fn in_order(folder: &CStr, take: &mut dyn FnMut(&str)) -> Result<(), Errno> {
-    let mut last = Name::new();
+    let mut last = Text::new();
     loop {
-        let mut next = Name::new();
+        let mut next = Text::new();
         each_name(open(folder)?, &mut |name| {
-            let is_next = name > &*last && (next.is_empty() || name < &*next);
-            if is_next && name != b"." && name != b".." {
-                // No name is longer.
-                next = Name::from_slice(name).unwrap_or_default();
+            let name = str::from_utf8(name).unwrap_or("?");
+            let (last, best) = (shown(&last), shown(&next));
+            // A digit comes first; `.` and `..` are smaller.
+            if name > last && (best.is_empty() || name < best) && name > "/" {
+                next = Text::new();
+                next.add(name);
             }
         })?;
-        if next.is_empty() {
-            return Ok(());
+        match shown(&next) {
+            "" => return Ok(()),
+            name => take(name),
         }
-        take(str::from_utf8(&next).unwrap_or("?"));
         last = next;
     }
+}
+
+/// No name is longer than a text (NAME_MAX of linux/limits.h).
+fn shown(name: &Text) -> &str {
+    name.read().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -112,10 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_named_without_number_and_end() {
+    fn a_module_is_named_without_its_number_and_end() {
         assert_eq!(module("00-zsmalloc.ko"), "zsmalloc");
         assert_eq!(module("03-842_compress.ko"), "842_compress");
-        assert_eq!(module("lzo-rle.ko"), "lzo-rle");
-        assert_eq!(module("loaded"), "loaded");
+        assert_eq!(module("é"), "é");
     }
 }
