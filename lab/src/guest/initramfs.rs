@@ -73,17 +73,14 @@ mod tests {
     use flate2::read::GzDecoder;
     use std::io::Read;
 
-    #[test]
-    fn the_archive_holds_init_and_a_console() {
-        let mut archive = Vec::new();
-        write(b"the appliance", &mut archive).unwrap();
-        let mut input = GzDecoder::new(&archive[..]);
+    /// Names, modes, devices and contents, and what follows the archive.
+    fn entries<R: Read>(mut input: R) -> (Vec<(String, u32, (u32, u32), String)>, R) {
         let mut found = Vec::new();
         loop {
             let mut reader = Reader::new(input).unwrap();
             let entry = reader.entry();
             if entry.is_trailer() {
-                break;
+                return (found, reader.finish().unwrap());
             }
             let device = (entry.rdev_major(), entry.rdev_minor());
             let (name, mode) = (entry.name().to_owned(), entry.mode());
@@ -92,6 +89,40 @@ mod tests {
             found.push((name, mode, device, content));
             input = reader.finish().unwrap();
         }
+    }
+
+    #[test]
+    fn modules_come_in_their_order_and_init_behind_them() {
+        let mut archive = Vec::new();
+        let modules = [
+            ("00-b.ko".to_owned(), &b"B"[..]),
+            ("01-a.ko".to_owned(), b"A"),
+        ];
+        write_modules(modules.into_iter(), &mut archive).unwrap();
+        // A kernel looks for what follows at multiples of 4 (init/initramfs.c, unpack_to_rootfs).
+        assert_eq!(archive.len() % 4, 0);
+        write(b"the appliance", &mut archive).unwrap();
+        let (found, rest) = entries(&archive[..]);
+        let file = |name: &str, content: &str| {
+            let device = (0, 0);
+            (name.to_owned(), 0o100_644, device, content.to_owned())
+        };
+        let directory = ("modules".to_owned(), 0o040_755, (0, 0), String::new());
+        let wanted = [
+            directory,
+            file("modules/00-b.ko", "B"),
+            file("modules/01-a.ko", "A"),
+        ];
+        assert_eq!(found, wanted);
+        let (found, _) = entries(GzDecoder::new(rest));
+        assert_eq!(found.last().unwrap().0, "init");
+    }
+
+    #[test]
+    fn the_archive_holds_init_and_a_console() {
+        let mut archive = Vec::new();
+        write(b"the appliance", &mut archive).unwrap();
+        let (mut found, _) = entries(GzDecoder::new(&archive[..]));
         let last = found.pop().unwrap();
         assert_eq!(
             last,

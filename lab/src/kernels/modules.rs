@@ -285,6 +285,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_packed_is_unpacked_and_what_is_torn_is_refused() {
+        // printf abc | xz --check=crc32 --lzma2=dict=1MiB, as scripts/Makefile.modinst packs.
+        let packed = b"\xfd7zXZ\0\0\x01\x69\x22\xde\x36\x02\0\x21\x01\x10\0\0\0\xa8\x70\x8e\x86\
+            \x01\0\x02abc\0\0\xc2\x41\x24\x35\0\x01\x17\x03\x07\x60\x0c\xbc\x90\x42\x99\x0d\
+            \x01\0\0\0\0\x01YZ";
+        assert_eq!(Packing::Xz.unpack(&packed[..]).unwrap(), b"abc");
+        assert!(Packing::Xz.unpack(&packed[..packed.len() - 1]).is_err());
+        assert_eq!(Packing::Not.unpack(&b"abc"[..]).unwrap(), b"abc");
+    }
+
+    #[test]
     fn what_is_no_module_is_refused() {
         assert!(depends(b"no ELF").is_err());
         let tar = {
