@@ -5,7 +5,7 @@ use super::trust::{Pins, Trust};
 use super::window::{Window, behind, reached};
 use super::{Care, Obstacle, Target};
 use crate::reader::files::Shut;
-use crate::reader::map_files::MapFiles;
+use crate::reader::map_files::Behind;
 use crate::reader::vma::Vmas;
 use crate::reader::{End, Pass, Seen};
 use crate::sys::errno::is_lack;
@@ -30,7 +30,7 @@ pub(super) struct Hands {
     pub(super) page_bytes: u64,
     mem: OwnedFd,
     vmas: Vmas,
-    files: Option<MapFiles>,
+    files: Option<Behind>,
     window: Window,
     pub(super) care: Care,
     pins: Pins,
@@ -44,7 +44,7 @@ impl Hands {
         let pid = target.pid;
         let files = match target.manners.no_files {
             true => None,
-            false => Some(MapFiles::of_memory(target)?),
+            false => Some(Behind::open(target, true)?),
         };
         let counted = own_faults().map(|_| 0);
         Ok(Self {

@@ -159,12 +159,6 @@ impl Hybrid {
         Ok(hybrid)
     }
 
-    /// What became of the pages so far.
-    #[must_use]
-    pub const fn care(&self) -> &Care {
-        &self.hands.care
-    }
-
     fn every_span(
         &mut self,
         spans: &mut dyn Iterator<Item = RemoteSpan>,
@@ -210,7 +204,11 @@ impl Hybrid {
 
 impl Reader for Hybrid {
     fn passed_over(&self) -> u64 {
-        self.care().unread() * self.hands.page_bytes
+        self.hands.care.unread() * self.hands.page_bytes
+    }
+
+    fn care(&self) -> Option<&Care> {
+        Some(&self.hands.care)
     }
 
     fn pass(
@@ -220,7 +218,7 @@ impl Reader for Hybrid {
         buffer: &mut [u8],
         seen: Seen<'_>,
     ) -> Pass {
-        let left = self.care().unread();
+        let left = self.hands.care.unread();
         self.hands.begin();
         if !self.one_walk {
             self.look.forget();
@@ -236,7 +234,9 @@ impl Reader for Hybrid {
         let ended = self.hands.flush(&mut io).and(ended);
         let mut pass = io.pass;
         pass.end = match ended {
-            Ok(()) if pass.bytes == 0 && self.care().unread() > left => End::Failed(LEFT_UNREAD),
+            Ok(()) if pass.bytes == 0 && self.hands.care.unread() > left => {
+                End::Failed(LEFT_UNREAD)
+            }
             Ok(()) => End::Complete,
             Err(end) => end,
         };
