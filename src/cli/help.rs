@@ -11,6 +11,7 @@ use crate::text::{Full, Text};
 /// Width of the first column: the longest `--option VALUE` and two spaces.
 const COLUMN: usize = 24;
 
+#[inline(never)]
 pub(super) fn print(topic: Topic, out: Output) -> Result<(), Errno> {
     match topic {
         Topic::Program => program(out),
