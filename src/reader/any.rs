@@ -45,18 +45,26 @@ fn lend_batch(pid: i32, then: Then<'_>) {
 
 #[inline(never)]
 fn lend_kcore(target: &Target<'_>, then: Then<'_>) -> Result<(), Errno> {
-    then(&mut Kcore::open(target)?);
-    Ok(())
+    lend_opened(&mut Kcore::open(target), then)
 }
 
 #[inline(never)]
 fn lend_map_files(target: &Target<'_>, then: Then<'_>) -> Result<(), Errno> {
-    then(&mut MapFiles::open(target)?);
-    Ok(())
+    lend_opened(&mut MapFiles::open(target), then)
 }
 
 #[inline(never)]
 fn lend_hybrid(target: &Target<'_>, then: Then<'_>) -> Result<(), Errno> {
-    then(&mut Hybrid::open(target)?);
-    Ok(())
+    lend_opened(&mut Hybrid::open(target), then)
+}
+
+/// From where it is: out of the result would be a copy more.
+fn lend_opened<R: Reader>(opened: &mut Result<R, Errno>, then: Then<'_>) -> Result<(), Errno> {
+    match opened {
+        Ok(reader) => {
+            then(reader);
+            Ok(())
+        }
+        Err(errno) => Err(*errno),
+    }
 }
