@@ -161,7 +161,9 @@ impl Bench {
             return Ok(measured);
         }
         let ended = match Fixture::fork_with(arena, self.clock, self.exclusive) {
-            Ok(fixture) => self.measure(case, &fixture, arena, &mut measured),
+            Ok(fixture) => self
+                .measure(case, &fixture, arena, &mut measured)
+                .and_then(|()| self.part(fixture, &measured)),
             Err(error) => Err(Stop::Run(error)),
         };
         match ended {
@@ -237,6 +239,19 @@ impl Bench {
             case.method,
             verifying(reader, segments, block_bytes, buffer),
         )
+    }
+}
+
+impl Bench {
+    /// Ends a child whose case is over; one with small pages of its own so that the next gets
+    /// their frames in the same order.
+    fn part(&self, fixture: Fixture, measured: &Measured) -> Result<(), Stop> {
+        let has_split = measured.after.is_some_and(|after| after.split > 0);
+        let has_written = self.first_write || self.exclusive != Exclusive::None;
+        match self.backing {
+            Backing::Small if has_split || has_written => fixture.give_back().map_err(Stop::Run),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -93,7 +93,7 @@ impl Region {
     /// `EINVAL` if the range does not begin at a page.
     pub fn discard(&mut self, range: Range<usize>) -> Result<(), Errno> {
         let (at, len) = self.part(range);
-        // SAFETY: OWNED, not punched, and exclusive like `self`: nobody holds a reference to what was
+        // SAFETY: OWNED, no part that is punched, and exclusive like `self`: nobody holds a reference to what was
         // there, and zeros are as valid as any bytes.
         unsafe { madvise(at, len, Advice::LinuxDontNeed) }
     }

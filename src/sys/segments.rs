@@ -163,6 +163,21 @@ impl Segments {
         unsafe { self.region.slice_mut(range) }
     }
 
+    /// Gives all pages back (MADV_DONTNEED), a page a call and the last first. The kernel hands out
+    /// first what it got last, so whoever next takes as many pages, going up, gets the frames
+    /// in the order that they have here.
+    ///
+    /// # Errors
+    /// As [`Region::discard`].
+    pub fn discard_backwards(&mut self, page_bytes: usize) -> Result<(), Errno> {
+        for index in (0..self.shape.segments).rev() {
+            for start in self.within(index).step_by(page_bytes).rev() {
+                self.region.discard(start..start + page_bytes)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The segments as spans, in order of address.
     pub fn spans(&self) -> impl Iterator<Item = RemoteSpan> + Clone {
         (0..self.shape.segments).map(|index| RemoteSpan {

@@ -152,33 +152,92 @@ static void fill(char *at, size_t bytes)
     }
 }
 
-/*
- * Uses as much memory as a splitting pass will ask for, and gives it back: in a virtual
- * machine the host may have to find it first. The appliance's child does the same.
- */
-static void use_once(size_t bytes)
-{
-    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-    volatile char *memory = map(bytes);
+/* What is behind a page of the arena: its frame, and which page it is. */
+struct placed {
+    uint64_t frame;
+    size_t page;
+};
 
-    /* Single pages, as a split takes them: huge ones come from other free lists. */
-    advise((void *)memory, bytes, MADV_NOHUGEPAGE);
-    for (size_t offset = 0; offset < bytes; offset += page_bytes)
-        memory[offset] = 0;
-    munmap((void *)memory, bytes);
+static int by_frame(const void *one, const void *other)
+{
+    const struct placed *a = one, *b = other;
+
+    return (a->frame > b->frame) - (a->frame < b->frame);
 }
 
-/* The child sleeps in read(2) until its parent closes the pipe or dies. */
-_Noreturn static void park(pid_t parent, size_t arena_bytes, int commands, int ready)
+static void discard(char *memory, size_t page, size_t page_bytes)
 {
+    if (madvise(memory + page * page_bytes, page_bytes, MADV_DONTNEED) != 0)
+        fail("give a page back");
+}
+
+/*
+ * Uses as many frames as arena and split need, since in a virtual machine the host may have
+ * to find them first, and gives them back from the highest to the lowest, but for one in
+ * 128: they are handed out the other way round. Without CAP_SYS_ADMIN all frames are 0, and
+ * the order is as it was. The process stays until its parent ends. The appliance has one, too.
+ */
+static void reserve(size_t bytes, size_t page_bytes)
+{
+    const uint64_t frame_bits = ((uint64_t)1 << 55) - 1;
+    size_t pages = bytes / page_bytes;
+    pid_t parent = getpid();
+    int ready[2];
+    char byte = 0;
+
+    if (pipe2(ready, O_CLOEXEC) != 0)
+        fail("pipe");
+    pid_t pid = fork();
+    if (pid < 0)
+        fail("fork");
+    if (pid > 0) {
+        close(ready[1]);
+        if (read(ready[0], &byte, 1) != 1)
+            fail("wait for the reserve");
+        close(ready[0]);
+        return;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    char *memory = map(bytes);
+    /* Single pages, as a split takes them: huge ones come from other free lists. */
+    advise(memory, bytes, MADV_NOHUGEPAGE);
+    for (size_t page = 0; page < pages; page++)
+        ((volatile char *)memory)[page * page_bytes] = 0;
+    struct placed *order = map(pages * sizeof *order);
+    uint64_t entry;
+    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    for (size_t page = 0; page < pages; page++) {
+        off_t at = (off_t)(((uintptr_t)memory / page_bytes + page) * sizeof entry);
+        if (pread(pagemap, &entry, sizeof entry, at) != sizeof entry)
+            fail("read pagemap");
+        order[page] = (struct placed){ entry & frame_bits, page };
+    }
+    qsort(order, pages, sizeof *order, by_frame);
+    for (size_t left = pages; left > 0; left--)
+        if ((pages - left) % 128 != 0)
+            discard(memory, order[left - 1].page, page_bytes);
+    if (getppid() != parent || write(ready[1], &byte, 1) != 1)
+        _exit(1);
+    for (;;)
+        pause();
+}
+
+/*
+ * The child sleeps in read(2) until its parent closes the pipe or dies. Then it gives its pages
+ * back from the last to the first, so that the next child gets the frames in the same order.
+ */
+_Noreturn static void park(pid_t parent, char *arena, size_t bytes, int commands, int ready)
+{
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
     char byte = 0;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    use_once(arena_bytes);
     if (getppid() != parent || write(ready, &byte, 1) != 1)
         _exit(1);
     while (read(commands, &byte, 1) < 0 && errno == EINTR)
         ;
+    for (size_t left = bytes / page_bytes; left > 0; left--)
+        discard(arena, left - 1, page_bytes);
     _exit(0);
 }
 
@@ -239,7 +298,7 @@ static void look(const struct target *target, const char *arena, size_t bytes)
     look_at("self", "smaps", 0, whole);
 }
 
-static struct target fork_target(size_t arena_bytes)
+static struct target fork_target(char *arena, size_t bytes)
 {
     int commands[2], ready[2];
     char byte, path[64];
@@ -253,7 +312,7 @@ static struct target fork_target(size_t arena_bytes)
     if (pid == 0) {
         close(commands[1]);
         close(ready[0]);
-        park(parent, arena_bytes, commands[0], ready[1]);
+        park(parent, arena, bytes, commands[0], ready[1]);
     }
     close(commands[0]);
     close(ready[1]);
@@ -329,12 +388,13 @@ int main(int argc, char **argv)
     /* Outside the arena, for the rehearsal. */
     char *page = map(page_bytes);
     fill(page, page_bytes);
+    reserve(2 * bytes, page_bytes);
     char *arena = map(bytes);
     advise(arena, bytes, MADV_NOHUGEPAGE);
     fill(arena, bytes);
 
     for (size_t done = 0; done < cases; done++) {
-        struct target target = fork_target(bytes);
+        struct target target = fork_target(arena, bytes);
         uint64_t warm_ns = 0;
 
         if (!blind)
