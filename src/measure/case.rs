@@ -3,7 +3,7 @@
 
 use super::evidence::{After, Evidence, Memory, PageTables};
 use super::footprint::{FootprintError, usage};
-use super::pass::{TimedPass, timed, verifying};
+use super::pass::{TimedPass, timed, touch_stack, verifying};
 use super::plan::Case;
 use crate::emit::bench_row::NOT_APPLICABLE;
 use crate::emit::record::Status;
@@ -114,6 +114,10 @@ enum Stop {
 /// The child ended, or /proc does not show it (it may be another pid namespace's).
 const TARGET_LOST: &str = "target-lost-or-not-in-this-proc";
 
+/// More of the stack than a pass takes: of `hybrid`, which takes the most, the rehearsal of one page
+/// may not come as deep.
+const PASS_STACK_BYTES: usize = 32 << 10;
+
 /// How far splits and faults may differ: the machine may add a fault of its own.
 const HANDFUL: u64 = 16;
 
@@ -206,6 +210,7 @@ impl Bench {
         arena: &Arena,
         measured: &mut Measured,
     ) -> Result<(), Stop> {
+        touch_stack::<PASS_STACK_BYTES>();
         let mut observer = Observer::open(fixture, arena, &mut self.memory)?;
         let before = observer.prove(self.backing, self.exclusive, measured)?;
 

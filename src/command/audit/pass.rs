@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::measure::audit::{Ended, Tally};
 use crate::measure::census::Counter;
 use crate::measure::footprint;
+use crate::measure::pass::touch_stack;
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
 use crate::reader::{Care, Method, Reader, Target};
@@ -17,7 +18,7 @@ use crate::sys::errno::is_lack;
 use crate::sys::file::{Process, read_proc};
 use crate::sys::process::{Faults, own_id};
 use crate::text::Text;
-use core::{hint, mem};
+use core::mem;
 
 /// A pass.
 pub(super) struct Passed {
@@ -161,7 +162,7 @@ impl Run<'_> {
         };
         if cold {
             self.rehearse(method)?;
-            touch_stack();
+            touch_stack::<STACK_BYTES>();
         }
         let mut care = None;
         let ended = self.read_all(self.pid, method, &mut tally, &mut care)?;
@@ -289,12 +290,8 @@ impl Run<'_> {
     }
 }
 
-/// Writes to more of the stack than a pass takes: after a fork a first write to a page is a fault.
-#[inline(never)]
-fn touch_stack() {
-    const BYTES: usize = 64 << 10;
-    hint::black_box([0_u8; BYTES]);
-}
+/// More of the stack than a pass takes, the reader included.
+const STACK_BYTES: usize = 192 << 10;
 
 /// The progress line is written anew after so many MiB.
 const STEP_MIB: u64 = 64;
