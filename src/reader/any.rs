@@ -9,8 +9,8 @@ use crate::sys::Errno;
 impl Method {
     /// Opens this reader for a process, and lends it to `then`.
     ///
-    /// It lives on the stack, where `hybrid` takes a hundred times what `proc` does. So each of the
-    /// large ones has a frame of its own: whoever reads with a small one has the stack of a small one.
+    /// It lives on the stack, where `hybrid` takes some 70 KiB and `proc` one descriptor. So each of
+    /// the large ones has a frame of its own: in one they would take the largest's, whoever reads.
     ///
     /// # Errors
     /// The mechanism's own, which [`refusal`](Self::refusal) puts in words; `EINVAL` for `memcpy`
