@@ -3,9 +3,9 @@
 //! not grow with the process.
 
 use super::census::{CensusError, Counter, Entries, is_reserve, window_end};
-use super::charge::{Charges, Room, Window};
-use super::fate::{Fate, Known, is_let_go, is_own};
-use crate::proc::pagemap::{Entry, Frame};
+use super::charge::Charges;
+use super::tally::Ground;
+pub use super::tally::Tally;
 use crate::reader::vma::Vma;
 use crate::reader::{End, Reader};
 use crate::sys::errno::is_lack;
@@ -33,43 +33,6 @@ impl From<CensusError> for Ended {
             CensusError::Gone => Self::Gone,
         }
     }
-}
-
-/// What one pass did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// VMAs that were read.
-    pub vmas: u64,
-    /// Their bytes, but for those left out.
-    pub readable: u64,
-    /// Bytes that came.
-    pub bytes: u64,
-    /// Bytes that did not.
-    pub unread: u64,
-    /// Runs of such.
-    pub unread_runs: u64,
-    /// What the first of them gave; [`Errno::NODATA`]: it was left alone, or nothing came.
-    pub errno: Option<Errno>,
-    /// Bytes of readable VMAs that nobody should read, or that are a mere reserve.
-    pub left_out: u64,
-    /// Between the clock readings around the reader's calls.
-    pub ns: u64,
-    /// Charged to the tool meanwhile; `None` where a filter denies the counters.
-    pub faults: Option<Faults>,
-    /// Of these, in windows that were looked at again: those beyond the pages that were seen to be
-    /// split or brought in.
-    pub unexplained: u64,
-    /// Where frames are hidden, the most pages that may have been copied without being seen: the
-    /// window's faults that nothing accounts for for certain, no more than it had pages whose copy
-    /// cannot be told from them.
-    pub unseen: u64,
-    /// Of the pages split, those that somebody else may have replaced: the faults in their windows
-    /// may have brought in what was absent, then or meanwhile.
-    pub unsure: u64,
-    /// Pages of hugetlb memory that the reader may have taken from other processes, or they let go.
-    pub maybe_taken: u64,
-    /// Pages.
-    pub fate: Fate,
 }
 
 /// What all passes over a process share.
@@ -180,14 +143,6 @@ impl Auditor {
     }
 }
 
-/// What is the same in all windows.
-struct Ground {
-    zero: Option<Frame>,
-    page_bytes: u64,
-    charges: Charges,
-    stands: bool,
-}
-
 /// The reader's calls for one window.
 struct Calls<'b> {
     clock: Clock,
@@ -278,176 +233,12 @@ impl Calls<'_> {
     }
 }
 
-impl Ground {
-    /// Fewer pages of anonymous memory than a huge page has came in one by one; those of a file do
-    /// not (fault-around).
-    const fn one_by_one(&self) -> u64 {
-        self.page_bytes / size_of::<u64>() as u64
-    }
-}
-
-impl Tally {
-    /// Takes a window over: its entries before and after; `was` is from before it.
-    fn compare(
-        &mut self,
-        was: &Self,
-        (before, after): (&[u64], &[u64]),
-        vma: &Vma,
-        ground: &Ground,
-    ) {
-        let known = Known {
-            zero: ground.zero,
-            no_swap: !vma.may_be_swapped(),
-        };
-        let pages = before.iter().zip(after);
-        let pages = pages.map(|(&before, &after)| (Entry(before), Entry(after)));
-        for (before, after) in pages.clone() {
-            self.fate.page(before, after, known);
-        }
-        let room = self.window(was, vma, ground).room();
-        if let Some(Room { beside, most }) = room {
-            self.fate.bound(&was.fate, most);
-            // What a running process gives up meanwhile, the reader brings in again, and that is
-            // another page, too.
-            let sure = if ground.stands { beside } else { 0 };
-            self.unsure += (self.fate.split - was.fate.split).saturating_sub(sure);
-        }
-        if vma.is_hugetlb {
-            let let_go = pages.filter(|&(before, after)| is_let_go(before, after));
-            self.take(was, let_go.count() as u64, room, ground.zero.is_none());
-        }
-        let own = before.iter().filter(|&&entry| is_own(Entry(entry)));
-        let own = own.count() as u64;
-        // One fault copies all pages of a huge one.
-        let at_once = vma.is_hugetlb && room.is_none_or(|room| room.most > 0);
-        let one_by_one = if vma.has_file { 0 } else { ground.one_by_one() };
-        self.explain(was, if at_once { 0 } else { own }, one_by_one);
-        self.unseen += if at_once { own } else { 0 };
-    }
-
-    /// What is known of a window's faults; `was` is from before it.
-    fn window(&self, was: &Self, vma: &Vma, ground: &Ground) -> Window {
-        let came = (
-            self.fate.faulted_in - was.fate.faulted_in,
-            self.fate.swapped_in - was.fate.swapped_in,
-        );
-        let (each, charged, alone) = match vma.is_hugetlb {
-            true => (vma.huge_kib, ground.charges.hugetlb, true),
-            false => (
-                None,
-                ground.charges.usual,
-                !vma.has_file && came.0 < ground.one_by_one(),
-            ),
-        };
-        let each = each.map_or(1, |kib| (kib << 10) / ground.page_bytes);
-        let counted = charged && (each > 1 || !vma.is_hugetlb);
-        let faults = self.faults.zip(was.faults).filter(|_| counted);
-        Window {
-            faults: faults.map(|(now, before)| now.since(before)),
-            each,
-            came,
-            is_one_by_one: ground.stands && alone,
-        }
-    }
-
-    /// Of hugetlb pages, `let_go` were shared before and are the process's own now, in the same
-    /// frame: a fault of the reader has taken them, where there was one left, or the other
-    /// processes let them go. Where frames are `hidden`, a copy looks the same.
-    fn take(&mut self, was: &Self, let_go: u64, room: Option<Room>, hidden: bool) {
-        let copied = self.fate.split - was.fate.split;
-        let Some(Room { beside, most }) = room else {
-            self.maybe_taken += let_go;
-            return;
-        };
-        let taken = match hidden {
-            true => copied.min(beside),
-            false => let_go.min(beside.saturating_sub(copied)),
-        };
-        self.maybe_taken +=
-            let_go.min(most.saturating_sub(if hidden { 0 } else { copied })) - taken;
-        self.fate.take(taken, hidden);
-    }
-
-    /// Sets the faults of a window against what was seen of its pages; `was` is from before it.
-    /// Of its pages, `own` could be copied and look the same, but for the frame. Less than
-    /// `one_by_one` pages came in with a fault each; of more a fault may have brought several
-    /// (the huge zero page, or what lies around it in a file: mm/memory.c, `do_fault_around`).
-    fn explain(&mut self, was: &Self, own: u64, one_by_one: u64) {
-        let Some((now, before)) = self.faults.zip(was.faults) else {
-            return;
-        };
-        let seen = |fate: &Fate| fate.split + fate.taken;
-        let came = |fate: &Fate| fate.faulted_in + fate.swapped_in;
-        let came = came(&self.fate) - came(&was.fate);
-        let more = now.since(before);
-        let more = (more.minor + more.major).saturating_sub(seen(&self.fate) - seen(&was.fate));
-        self.unexplained += more.saturating_sub(came);
-        let explained = if came < one_by_one { came } else { 0 };
-        self.unseen += own.min(more.saturating_sub(explained));
-    }
-
-    /// Bytes that did not come; `joined`: right behind those before.
-    fn miss(&mut self, bytes: u64, joined: Option<bool>, errno: Errno) {
-        if bytes == 0 {
-            return;
-        }
-        self.unread += bytes;
-        self.unread_runs += u64::from(joined != Some(true));
-        self.errno = self.errno.or(Some(errno));
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::fate::Fate;
+    use super::super::tally::vma;
     use super::*;
-    use crate::proc::maps::MapsLine;
     use crate::reader::{BlockReader, Method};
-
-    /// Private memory without a file, or with one.
-    fn vma(start: u64, end: u64, file: &str) -> Vma {
-        let mut line = crate::text::Text::new();
-        line.address(start).add("-").address(end);
-        line.add(" rw-p 00000000 ").add(file);
-        let line = line.read().unwrap();
-        let mut vma = Vma::of(&MapsLine::parse(line.as_bytes()).unwrap());
-        vma.swap_kib = Some(0);
-        vma
-    }
-
-    /// Faults, pages split, pages that came in, pages whose copy would not show.
-    #[test]
-    fn a_fault_that_brings_several_pages_in_hides_no_copy() {
-        let explain = |faults: u64, split: u64, came: u64, own: u64, one_by_one: u64| {
-            let was = Tally {
-                faults: Some(Faults { minor: 7, major: 1 }),
-                fate: Fate {
-                    split: 5,
-                    faulted_in: 5,
-                    ..Fate::default()
-                },
-                ..Tally::default()
-            };
-            let mut tally = was;
-            tally.faults = Some(Faults {
-                minor: 7 + faults,
-                major: 1,
-            });
-            tally.fate.split += split;
-            tally.fate.faulted_in += came;
-            tally.explain(&was, own, one_by_one);
-            (tally.unexplained, tally.unseen)
-        };
-        // A thousand copies behind what a file's mapping brought in.
-        assert_eq!(explain(1100, 0, 1600, 1000, 0), (0, 1000));
-        assert_eq!(explain(100, 0, 1600, 1000, 0), (0, 100));
-        assert_eq!(explain(100, 0, 1600, 0, 0), (0, 0));
-        assert_eq!(explain(100, 0, 1600, 30, 0), (0, 30));
-        // Anonymous memory, page by page, and by huge pages.
-        assert_eq!(explain(400, 0, 400, 1000, 512), (0, 0));
-        assert_eq!(explain(410, 4, 400, 1000, 512), (6, 6));
-        assert_eq!(explain(600, 0, 600, 1000, 512), (0, 600));
-        assert_eq!(explain(10, 10, 0, 1000, 512), (0, 0));
-    }
 
     /// Memory with holes: pages of 16 bytes, of which some cannot be read.
     struct Holes(&'static [u64]);

@@ -12,3 +12,4 @@ pub mod pass;
 pub mod plan;
 pub mod probe;
 pub mod rounds;
+mod tally;
