@@ -331,10 +331,13 @@ impl<'s> Survey<'s> {
                     let vouched_for = *reader == Method::Vmread && !is_so;
                     line.add(if vouched_for { VOUCHED_FOR } else { "" })
                 }
-                _ => line.add(
-                    "an unknown number of pages: it could not be tried here, or pages may be shared \
-                     that are huge, in swap or joined by KSM\n",
-                ),
+                _ => line.add(match self.splits.known(*reader) {
+                    None => "an unknown number of pages: it could not be tried here\n",
+                    Some(_) => {
+                        "an unknown number of pages: some may be shared that are huge, in swap or \
+                         joined by KSM\n"
+                    }
+                }),
             };
         }
         line.add("  all but hybrid would bring in up to ");
