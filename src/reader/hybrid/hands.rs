@@ -47,6 +47,7 @@ impl Hands {
             false => Some(MapFiles::of_memory(target)?),
         };
         let counted = own_faults().map(|_| 0);
+        let may_pin = counted.is_some();
         Ok(Self {
             pid,
             page_bytes: target.page_bytes as u64,
@@ -56,13 +57,10 @@ impl Hands {
             window: Window::new(),
             care: Care {
                 pin_faults: counted,
-                not_pinned: counted.is_none().then_some(Obstacle::Fault),
+                not_pinned: (!may_pin).then_some(Obstacle::Fault),
                 ..Care::default()
             },
-            pins: Pins {
-                trust: counted.map_or(Trust::LOST, |_| Trust::NEW),
-                charged: None,
-            },
+            pins: Pins::new(may_pin),
             settled: 0..0,
             goes_on: target.manners.one_walk,
         })
@@ -116,15 +114,25 @@ impl Hands {
         }
     }
 
-    /// A pass begins: anything may have been charged since the last. Of a pass of many, which may
-    /// be long after the one before, pages may have come onto a CPU's list since.
+    /// A pass begins: anything may have been charged since the last.
     pub(super) fn begin(&mut self) {
         self.pins.charged = None;
-        if self.goes_on && self.care.not_pinned.is_none() {
+    }
+
+    /// Before the first pages of a walk in many passes are pinned, and again after some thousand:
+    /// others may have come onto a CPU's list since.
+    fn renew(&mut self, io: &mut Io<'_, '_>) -> Result<(), End> {
+        if !self.goes_on || !self.pins.are_due() {
+            return Ok(());
+        }
+        // What was put off had been looked at before.
+        self.flush(io)?;
+        if self.pins() {
             // Without that the first steps are all there is.
             let _ = page_lists::drain();
-            self.pins.trust = Trust::NEW;
+            self.pins.renew();
         }
+        Ok(())
     }
 
     /// Whether it still pins anonymous pages.
@@ -149,6 +157,7 @@ impl Hands {
 
     /// As much at once as the calls before allow.
     fn pin_own(&mut self, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
+        self.renew(io)?;
         let mut rest = span;
         while rest.len > 0 {
             let all = rest.len.div_ceil(self.page_bytes);
@@ -159,6 +168,7 @@ impl Hands {
                 }
                 Trust::WHOLE => {
                     self.care.count(Way::PinOwn, all);
+                    self.pins.since += all;
                     self.window.take_later(rest, true);
                     return Ok(());
                 }
@@ -194,6 +204,7 @@ impl Hands {
             Err(errno) => Err(End::Failed(errno)),
             Ok(got) => {
                 let len = got as u64;
+                self.pins.since += pages;
                 self.care.count(Way::PinOwn, len.div_ceil(self.page_bytes));
                 self.window.take(RemoteSpan { len, ..span });
                 Ok(len)

@@ -152,8 +152,8 @@ impl Hybrid {
         let care = &mut hybrid.hands.care;
         care.not_pinned = obstacle.or(care.not_pinned);
         // What one of those lists refers to would be copied by a pin. Where they cannot be emptied,
-        // the first page that is ends the pinning.
-        if care.not_pinned.is_none() {
+        // the first page that is ends the pinning. One walk of many passes empties them itself.
+        if care.not_pinned.is_none() && !hybrid.one_walk {
             let _ = page_lists::drain();
         }
         Ok(hybrid)
