@@ -1,8 +1,8 @@
 //! Any of the readers, chosen by name.
 
 use super::{
-    Care, Hybrid, Kcore, MapFiles, Memcpy, Method, ProcMem, ProcSeek, Ptrace, Reader, Target,
-    Vmread, VmreadBatch,
+    Care, Hybrid, Kcore, Learned, MapFiles, Memcpy, Method, ProcMem, ProcSeek, Ptrace, Reader,
+    Target, Vmread, VmreadBatch,
 };
 use crate::sys::Errno;
 
@@ -74,6 +74,16 @@ impl<'t> AnyReader<'t> {
         match self {
             Self::Hybrid(reader) => Some(reader.care()),
             _ => None,
+        }
+    }
+
+    /// What it has learned of the process, for the reader of the next pass.
+    #[must_use]
+    pub fn learned(&self) -> Learned {
+        match self {
+            Self::Hybrid(reader) => reader.learned(),
+            Self::MapFiles(reader) => reader.learned(),
+            _ => Learned::default(),
         }
     }
 }

@@ -16,7 +16,7 @@ pub mod vma;
 mod vmread;
 
 pub use any::AnyReader;
-pub use hybrid::{Care, Hybrid, Manners, WINDOW_BYTES};
+pub use hybrid::{Care, Hybrid, Learned, Manners, WINDOW_BYTES};
 pub use kcore::Kcore;
 pub use map_files::MapFiles;
 pub use memcpy::Memcpy;

@@ -9,8 +9,8 @@ use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, CWD, FileType, OFlags, RawDir, fstat, fstatfs, major, makedev, minor, readlinkat_raw,
-    statat,
+    AtFlags, CWD, FileType, OFlags, RawDir, Stat, fstat, fstatfs, major, makedev, minor,
+    readlinkat_raw, statat,
 };
 use rustix::io::{fcntl_getfd, pread, read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -49,6 +49,9 @@ pub enum Mapped {
     Zero,
     /// Something else.
     Other,
+    /// Nobody knows: its link may not be followed (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE is
+    /// missing).
+    Denied,
 }
 
 /// Opens the regular file that process `pid` maps at `start..end`, addresses as in maps.
@@ -57,14 +60,17 @@ pub enum Mapped {
 /// read is asked for. Neither waits for ever, see [`open_within`].
 ///
 /// # Errors
-/// `EPERM` (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE is missing, or CAP_FOWNER), `ENOENT` (no such
-/// mapping of a file), `EAGAIN` (a lease that is being given up), `ETIMEDOUT` (it takes long).
+/// `EPERM` (CAP_FOWNER is missing), `ENOENT` (no such mapping of a file), `EAGAIN` (a lease that is
+/// being given up), `ETIMEDOUT` (it takes long); whatever its file system says.
 pub fn open_mapped(pid: i32, start: u64, end: u64, owned: bool) -> Result<Mapped, Errno> {
     let path = mapped(pid, start, end);
     let path = path.read().map_err(|Full| Errno::NAMETOOLONG)?;
     let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
     // Looked at before it is opened: opening a device can have effects of its own.
-    let found = statat(CWD, path, AtFlags::STATX_DONT_SYNC)?;
+    let found = match statat(CWD, path, AtFlags::STATX_DONT_SYNC) {
+        Err(Errno::PERM) => return Ok(Mapped::Denied),
+        found => found?,
+    };
     match FileType::from_raw_mode(found.st_mode) {
         FileType::RegularFile => {}
         // Documentation/admin-guide/devices.txt.
@@ -77,6 +83,22 @@ pub fn open_mapped(pid: i32, start: u64, end: u64, owned: bool) -> Result<Mapped
         opened => opened,
     };
     opened.map(|(file, magic)| Mapped::File(file, magic))
+}
+
+/// Whether a file is the one that process `pid` maps at `start..end`; if it cannot be told it is
+/// not: by device, inode and time of change, and it has a name (the numbers of System V's shared
+/// memory are others' as well). stat(2), as [`mapped_file`].
+#[must_use]
+pub fn is_mapped_at(file: BorrowedFd<'_>, pid: i32, start: u64, end: u64) -> bool {
+    let path = mapped(pid, start, end);
+    let path = path.read().ok().map(str::as_bytes);
+    let path = path.and_then(|path| CStr::from_bytes_with_nul(path).ok());
+    let there = path.and_then(|path| statat(CWD, path, AtFlags::STATX_DONT_SYNC).ok());
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let file = statat(file, c"", flags).ok();
+    let number = |stat: Stat| (stat.st_dev, stat.st_ino, stat.st_ctime, stat.st_ctime_nsec);
+    let has_name = file.is_some_and(|file| file.st_nlink > 0);
+    has_name && file.map(number) == there.map(number)
 }
 
 /// Opens a file for reading, not to be inherited over exec.

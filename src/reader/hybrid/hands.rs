@@ -3,7 +3,7 @@
 use super::decide::{Way, Why, absent};
 use super::trust::{Pins, Trust};
 use super::window::{Window, behind, reached};
-use super::{Care, Obstacle, Target};
+use super::{Care, Learned, Obstacle, Target};
 use crate::reader::files::Shut;
 use crate::reader::map_files::MapFiles;
 use crate::reader::vma::Vmas;
@@ -47,7 +47,7 @@ impl Hands {
             false => Some(MapFiles::of_memory(target)?),
         };
         let counted = own_faults().map(|_| 0);
-        let may_pin = counted.is_some();
+        let may_pin = counted.is_some() && !target.learned.charged;
         Ok(Self {
             pid,
             page_bytes: target.page_bytes as u64,
@@ -64,6 +64,13 @@ impl Hands {
             settled: 0..0,
             goes_on: target.manners.one_walk,
         })
+    }
+
+    pub(super) fn learned(&self) -> Learned {
+        Learned {
+            charged: !self.pins(),
+            late: self.files.as_ref().map(MapFiles::late).unwrap_or_default(),
+        }
     }
 
     /// Forgets what an earlier pass saw of the mappings.
@@ -268,7 +275,8 @@ impl Hands {
                 }
                 Err(Shut::Swapped) => (0, rest.len, Why::Swapped),
                 Err(Shut::Says(errno)) if is_lack(errno) => return Err(End::Failed(errno)),
-                Err(Shut::Says(_)) => (0, rest.len, Why::FileNotOpened),
+                Err(Shut::Absent) => (0, rest.len, Why::NotInMemory),
+                Err(Shut::Denied | Shut::Says(_)) => (0, rest.len, Why::FileNotOpened),
             };
             if got > 0 {
                 self.window.take(RemoteSpan { len: got, ..rest });

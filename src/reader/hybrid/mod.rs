@@ -15,6 +15,7 @@ mod look;
 mod trust;
 mod window;
 
+use super::files::Late;
 use super::{End, Pass, Reader, Seen, Target};
 use crate::proc::lines::complete;
 use crate::proc::status;
@@ -46,6 +47,15 @@ pub struct Manners {
     /// page table showed ahead of one pass is not looked at again for the next, and what no reader
     /// gets does not end a pass.
     pub one_walk: bool,
+}
+
+/// What the passes over a process have shown, for the reader of the next one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Learned {
+    /// A pin was charged a fault: no anonymous page is pinned any more.
+    pub(super) charged: bool,
+    /// Files that could not be opened in time.
+    pub(super) late: Late,
 }
 
 /// Why anonymous pages are copied that pagemap calls the target's own.
@@ -157,6 +167,12 @@ impl Hybrid {
             let _ = page_lists::drain();
         }
         Ok(hybrid)
+    }
+
+    /// For the reader of the next pass over the same process.
+    #[must_use]
+    pub fn learned(&self) -> Learned {
+        self.hands.learned()
     }
 
     /// What became of the pages so far.
