@@ -7,7 +7,7 @@
 
 use super::files::{Files, Late, Shut};
 use super::vma::{Vma, Vmas};
-use super::{BlockReader, Learned, Target};
+use super::{BlockReader, Learned, Target, may_refuse};
 use crate::proc::pagemap::{Entry, file_offset};
 use crate::sys::file::{
     HUGETLBFS_MAGIC, OVERLAYFS_MAGIC, Process, RAMFS_MAGIC, TMPFS_MAGIC, open_proc, pread_once,
@@ -33,6 +33,8 @@ pub struct MapFiles {
     vmas: Vmas,
     files: Files,
     swap_in: bool,
+    /// Whether the last answer came from a file, or its file system, and not from /proc.
+    of_file: bool,
 }
 
 impl MapFiles {
@@ -59,6 +61,7 @@ impl MapFiles {
             vmas: Vmas::of(target.pid),
             files: Files::of(target.pid, cached_only, target.learned.late),
             swap_in: target.manners.swap_in,
+            of_file: false,
         })
     }
 
@@ -188,18 +191,25 @@ const fn is_the_files(entry: Entry) -> bool {
 impl BlockReader for MapFiles {
     /// Reads within one mapping. See [`contents`] for what lies behind the file's end.
     fn read(&mut self, start: RemoteAddr, block: &mut [u8]) -> Result<usize, Errno> {
+        self.of_file = false;
         let vma = self.vmas.at(start)?.ok_or(Errno::FAULT)?;
         if !vma.has_file {
             return Err(NO_FILE);
         }
         let want = (block.len() as u64).min(vma.end - start.0);
         let want = self.unwritten(start, want, !vma.perms.shared);
-        let (file, _) = self.files.of_mapping(&vma).map_err(errno_of)?;
+        let opened = self.files.of_mapping(&vma);
+        self.of_file = !matches!(opened, Err(Shut::Denied));
+        let (file, _) = opened.map_err(errno_of)?;
         let block = &mut block[..want? as usize];
         let offset = vma.offset + (start.0 - vma.start);
         match contents(file, block, offset, self.page_bytes).map_err(errno_of)? {
             (0, _) => Err(NOT_THE_FILES),
             (got, _) => Ok(got),
         }
+    }
+
+    fn is_refusal(&self, errno: Errno) -> bool {
+        !self.of_file && may_refuse(errno)
     }
 }

@@ -191,6 +191,17 @@ pub trait Reader {
     fn passed_over(&self) -> u64 {
         0
     }
+
+    /// Whether this errno, with which a pass has just ended, says that the reader gets nothing at
+    /// all here. Else it is about the memory that was asked for.
+    fn is_refusal(&self, errno: Errno) -> bool {
+        may_refuse(errno)
+    }
+}
+
+/// Whether the kernel says so of a call that it does not give.
+const fn may_refuse(errno: Errno) -> bool {
+    matches!(errno, Errno::PERM | Errno::ACCESS | Errno::NOSYS)
 }
 
 /// A reader that copies one block a call.
@@ -201,9 +212,18 @@ pub trait BlockReader {
     /// # Errors
     /// The mechanism's own, when not even the first byte could be read.
     fn read(&mut self, start: RemoteAddr, block: &mut [u8]) -> Result<usize, Errno>;
+
+    /// As [`Reader::is_refusal`].
+    fn is_refusal(&self, errno: Errno) -> bool {
+        may_refuse(errno)
+    }
 }
 
 impl<R: BlockReader> Reader for R {
+    fn is_refusal(&self, errno: Errno) -> bool {
+        BlockReader::is_refusal(self, errno)
+    }
+
     fn pass(
         &mut self,
         spans: &mut dyn Iterator<Item = RemoteSpan>,
