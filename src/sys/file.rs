@@ -63,11 +63,8 @@ pub enum Mapped {
 /// `EPERM` (CAP_FOWNER is missing), `ENOENT` (no such mapping of a file), `EAGAIN` (a lease that is
 /// being given up), `ETIMEDOUT` (it takes long); whatever its file system says.
 pub fn open_mapped(pid: i32, start: u64, end: u64, owned: bool) -> Result<Mapped, Errno> {
-    let path = mapped(pid, start, end);
-    let path = path.read().map_err(|Full| Errno::NAMETOOLONG)?;
-    let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
     // Looked at before it is opened: opening a device can have effects of its own.
-    let found = match statat(CWD, path, AtFlags::STATX_DONT_SYNC) {
+    let found = match stat_mapped(pid, start, end) {
         Err(Errno::PERM) => return Ok(Mapped::Denied),
         found => found?,
     };
@@ -77,6 +74,8 @@ pub fn open_mapped(pid: i32, start: u64, end: u64, owned: bool) -> Result<Mapped
         FileType::CharacterDevice if found.st_rdev == makedev(1, 5) => return Ok(Mapped::Zero),
         _ => return Ok(Mapped::Other),
     }
+    let path = mapped(pid, start, end);
+    let path = mapped_path(&path)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let opened = match open_within(path, flags | OFlags::NOATIME, owned) {
         Err(Errno::PERM) if !owned => open_within(path, flags, owned),
@@ -90,10 +89,7 @@ pub fn open_mapped(pid: i32, start: u64, end: u64, owned: bool) -> Result<Mapped
 /// memory are others' as well). stat(2), as [`mapped_file`].
 #[must_use]
 pub fn is_mapped_at(file: BorrowedFd<'_>, pid: i32, start: u64, end: u64) -> bool {
-    let path = mapped(pid, start, end);
-    let path = path.read().ok().map(str::as_bytes);
-    let path = path.and_then(|path| CStr::from_bytes_with_nul(path).ok());
-    let there = path.and_then(|path| statat(CWD, path, AtFlags::STATX_DONT_SYNC).ok());
+    let there = stat_mapped(pid, start, end).ok();
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let file = statat(file, c"", flags).ok();
     let number = |stat: Stat| (stat.st_dev, stat.st_ino, stat.st_ctime, stat.st_ctime_nsec);
@@ -139,6 +135,20 @@ fn mapped(pid: i32, start: u64, end: u64) -> Text {
     path
 }
 
+/// The same, as the kernel takes it.
+fn mapped_path(path: &Text) -> Result<&CStr, Errno> {
+    let path = path.read().map_err(|Full| Errno::NAMETOOLONG)?;
+    CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)
+}
+
+/// stat(2) of it, which neither opens it nor asks a server: AT_STATX_DONT_SYNC (since Linux 4.11;
+/// fs/stat.c, `vfs_statx`).
+#[inline(never)]
+fn stat_mapped(pid: i32, start: u64, end: u64) -> Result<Stat, Errno> {
+    let path = mapped(pid, start, end);
+    statat(CWD, mapped_path(&path)?, AtFlags::STATX_DONT_SYNC)
+}
+
 /// A file that is mapped.
 #[derive(Clone, Copy, Debug)]
 pub struct MappedFile {
@@ -152,16 +162,13 @@ pub struct MappedFile {
     pub block_bytes: u64,
 }
 
-/// The file that process `pid` maps at `start..end`, as [`open_mapped`] finds it, but without opening it, or asking a server: stat(2) with AT_STATX_DONT_SYNC (since Linux 4.11;
-/// fs/stat.c, `vfs_statx`).
+/// The file that process `pid` maps at `start..end`, as [`open_mapped`] finds it, but without
+/// opening it, or asking a server.
 ///
 /// # Errors
 /// As [`open_mapped`]; `EINVAL` before Linux 4.11.
 pub fn mapped_file(pid: i32, start: u64, end: u64) -> Result<MappedFile, Errno> {
-    let path = mapped(pid, start, end);
-    let path = path.read().map_err(|Full| Errno::NAMETOOLONG)?;
-    let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
-    let found = statat(CWD, path, AtFlags::STATX_DONT_SYNC)?;
+    let found = stat_mapped(pid, start, end)?;
     Ok(MappedFile {
         is_regular: FileType::from_raw_mode(found.st_mode).is_file(),
         bytes: found.st_size.cast_unsigned(),
