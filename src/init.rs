@@ -1,12 +1,14 @@
 //! The first process of a machine: the appliance as `/init` of an initramfs.
 //!
-//! Mounts what measuring needs, runs the commands that stand on the kernel's command
+//! Mounts what measuring needs, loads the kernel modules that lie beside it, runs the commands that stand on the kernel's command
 //! line after `--` ([`boot_line`]), each as a child of its own, and ends the machine.
 //!
 //! The console shows, in this order: a line that names the command, what it wrote to
 //! standard output as it came, what it wrote to standard error once it has ended, and
 //! how it ended. Last comes one verdict over all commands. The kernel's own messages are
 //! kept away meanwhile, so that a stream of rows stays whole.
+
+mod modules;
 
 use crate::boot_line::{self, Command, DEFAULT, OnDone};
 use crate::error::{CHECK_FAILED, INVALID};
@@ -122,6 +124,7 @@ pub fn run(argument: Argument<'_>, runner: Runner<'_>) -> i32 {
     let before = tainted();
     // ENOSYS, EPERM: if the kernel's messages come among the rows, the checksum tells.
     let _ = print_kernel_messages(false);
+    modules::load_all();
     let mut next = Some(first);
     while let Some(first) = next {
         let command = Command::at(&word, first);
@@ -141,9 +144,12 @@ pub fn run(argument: Argument<'_>, runner: Runner<'_>) -> i32 {
 /// The kernel's own marks of what went wrong with it; `None` where they cannot be read.
 /// Documentation/admin-guide/tainted-kernels.rst.
 fn tainted() -> Option<u64> {
+    /// Bits 12 and 13: a module was built elsewhere, or is not signed. That is what it is,
+    /// nothing that went wrong.
+    const OF_MODULES: u64 = 3 << 12;
     let mut text = [0; 32];
     let text = file::read_whole(c"/proc/sys/kernel/tainted", &mut text).ok()?;
-    decimal(text.trim_ascii())
+    Some(decimal(text.trim_ascii())? & !OF_MODULES)
 }
 
 /// A kernel that warned, oopsed or found a bad page meanwhile measures nothing.

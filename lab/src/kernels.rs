@@ -3,13 +3,14 @@
 mod apt;
 pub mod cache;
 pub mod image;
+pub mod modules;
 pub mod table;
 
 use crate::answer::{self, Answer};
 use crate::cli::KernelsOptions;
 use crate::failure::Failure;
 use crate::host::{self, HostError, Interrupt};
-use cache::Cache;
+use cache::{Cache, Record};
 use table::{Kernel, Table};
 
 /// Lists the kernels; with `--fetch`, fetches them first. `say` is told what is fetched.
@@ -56,10 +57,15 @@ fn fetch(
     }
     let record = cache.fetch(table, kernel, say);
     match &record {
-        Ok(record) => say(&format!(
-            "{}: {} {}",
-            kernel.name, record.package, record.version
-        )),
+        Ok(record) => {
+            let Record {
+                package, version, ..
+            } = record;
+            say(&format!("{}: {package} {version}", kernel.name));
+            if let Some(lack) = record.lack() {
+                say(&format!("{}: {lack}", kernel.name));
+            }
+        }
         Err(error) => say(&format!("{}: {}", kernel.name, error.with_remedy())),
     }
     record.map(|record| record.version)

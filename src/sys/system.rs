@@ -1,11 +1,11 @@
-//! What only the first process of a machine does: mount, quiet the kernel's messages,
-//! become another program, end the machine.
+//! What only the first process of a machine does: mount, load modules, quiet the kernel's
+//! messages, become another program, end the machine.
 
 use super::arch::{nr, syscall6};
 use super::{Errno, check};
 use core::ffi::CStr;
 use core::ptr::null;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{CWD, MemfdFlags, Mode, mkdirat};
 use rustix::io::retry_on_intr;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
@@ -69,6 +69,22 @@ pub fn swap_on(path: &CStr) -> Result<(), Errno> {
 pub fn swap_off(path: &CStr) -> Result<(), Errno> {
     // SAFETY: SYSCALL; the kernel reads the path.
     check(unsafe { syscall6(nr::SWAPOFF, path.as_ptr() as usize, 0, 0, 0, 0, 0) }).map(|_| ())
+}
+
+/// Loads a kernel module without parameters, which is done with once its own init has run.
+/// C form: `finit_module(open(path, O_RDONLY), "", 0)`; finit_module(2).
+///
+/// # Errors
+/// As open(2); `ENOEXEC` (no module, or one for another kernel), `ENOENT` (it needs what no
+/// loaded module has), `EEXIST` (it is loaded), `ENOKEY` or `EKEYREJECTED` (this kernel takes
+/// only modules signed with a key it knows), `EPERM` (lockdown, or kernel.modules_disabled),
+/// `ENOSYS` (a kernel without modules); what its init gives.
+pub fn load_module(path: &CStr) -> Result<(), Errno> {
+    let file = super::file::open(path)?;
+    let module = file.as_raw_fd().cast_unsigned() as usize;
+    let options = c"".as_ptr() as usize;
+    // SAFETY: SYSCALL; the kernel reads the options, which are static and end with a zero.
+    check(unsafe { syscall6(nr::FINIT_MODULE, module, options, 0, 0, 0, 0) }).map(|_| ())
 }
 
 /// Whether messages of the kernel go to the console. Taking them off keeps the level that

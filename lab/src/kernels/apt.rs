@@ -30,6 +30,16 @@ pub(super) struct Package {
     depends: String,
 }
 
+/// The packages of one kernel.
+pub(super) struct Packages {
+    pub(super) image: Package,
+    /// Empty: that of the image has the modules, too.
+    pub(super) modules: Vec<Package>,
+}
+
+/// Who has the modules from 7.x on, and who the list of those that are built in.
+const MODULES: [&str; 2] = ["linux-modules-", "linux-base-"];
+
 impl Suite {
     /// Sets up the state of `suite` under `root` and fetches its lists.
     pub(super) fn update(root: &Path, suite: &str) -> Result<Self, HostError> {
@@ -101,9 +111,9 @@ impl Suite {
         })
     }
 
-    /// From a metapackage to the package that has the image: `linux-image-VERSION`, or,
-    /// from 7.x on, the `linux-binary-VERSION` that it depends on.
-    pub(super) fn resolve(&self, package: &str, debian: &str) -> Result<Package, HostError> {
+    /// From a metapackage to the packages that have the image and the modules:
+    /// `linux-image-VERSION` has both, or, from 7.x on, depends on those that do.
+    pub(super) fn resolve(&self, package: &str, debian: &str) -> Result<Packages, HostError> {
         let meta = self.show(package, debian)?;
         let image = meta
             .dependency("linux-image-")
@@ -112,10 +122,17 @@ impl Suite {
                 wanted: "kernel that it depends on",
             })?;
         let image = self.show(&image, debian)?;
-        match image.dependency("linux-binary-") {
-            Some(binary) => self.show(&binary, debian),
-            None => Ok(image),
-        }
+        let parts = |prefixes: &[&str]| -> Result<Vec<Package>, HostError> {
+            let names = prefixes
+                .iter()
+                .filter_map(|prefix| image.dependency(prefix));
+            names.map(|name| self.show(&name, debian)).collect()
+        };
+        let modules = parts(&MODULES)?;
+        Ok(Packages {
+            image: parts(&["linux-binary-"])?.pop().unwrap_or(image),
+            modules,
+        })
     }
 
     /// Downloads a package into `directory` and gives its path there.

@@ -1,9 +1,9 @@
-//! Kernels that were fetched: an image a package version, and a record a metapackage that
-//! says which of them is current. Both appear whole or not at all.
+//! Kernels that were fetched: an image and an archive of modules a package version, and a record
+//! a metapackage that says which of them are current. All appear whole or not at all.
 
-use super::apt::{Package, Suite};
-use super::image;
+use super::apt::{Packages, Suite};
 use super::table::{Kernel, Table};
+use super::{image, modules};
 use crate::host::{self, HostError, Interrupt};
 use crate::scratch::Scratch;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,55 @@ pub struct Record {
     pub sha256: String,
     /// The image's file in the cache.
     pub file: String,
+    /// What goes with it.
+    pub modules: Modules,
+}
+
+/// The modules that questions need.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+pub struct Modules {
+    /// What was looked for.
+    pub wanted: Vec<String>,
+    /// Of these, what the packages do not have, or not with all that it depends on.
+    pub lacking: Vec<String>,
+    /// Of the archive.
+    pub sha256: String,
+    /// The archive in the cache, to be put in front of an initramfs.
+    pub file: String,
+}
+
+/// A kernel, ready to be booted.
+#[derive(Debug)]
+pub struct Fetched {
+    /// Its image.
+    pub image: PathBuf,
+    /// Its modules.
+    pub modules: PathBuf,
+    /// What is known of both.
+    pub record: Record,
+}
+
+impl Record {
+    /// The kinds of `probe` that are not to be had for want of a module.
+    #[must_use]
+    pub fn kinds_lost(&self) -> Vec<&'static str> {
+        modules::kinds_without(&self.modules.lacking)
+    }
+
+    /// That in words.
+    #[must_use]
+    pub fn lack(&self) -> Option<String> {
+        let (modules, kinds) = (&self.modules.lacking, self.kinds_lost());
+        (!modules.is_empty()).then(|| {
+            format!(
+                "{} {} lacks the module {}, or what that depends on: {} will be skipped",
+                self.package,
+                self.version,
+                modules.join(", "),
+                kinds.join(", ")
+            )
+        })
+    }
 }
 
 /// The cache, and the suites whose lists this run has fetched.
@@ -59,33 +108,46 @@ impl Cache {
         self.images().join(name)
     }
 
-    /// What is there for `kernel`; nothing is fetched.
+    /// What is there for `kernel`; nothing is fetched. What was fetched by a lab that wanted other
+    /// modules, or none, is not.
     #[must_use]
     pub fn record(&self, kernel: &Kernel) -> Option<Record> {
         let text = fs::read_to_string(self.record_path(kernel)).ok()?;
         let record: Record = toml::from_str(&text).ok()?;
-        let there = self.images().join(&record.file).is_file();
-        there.then_some(record)
+        let files = [&record.file, &record.modules.file];
+        let there = files.iter().all(|file| self.images().join(file).is_file());
+        let as_wanted = modules::wanted().eq(record.modules.wanted.iter().map(String::as_str));
+        (there && as_wanted).then_some(record)
     }
 
-    /// The image of `kernel` and its record, fetched if it is not there, its checksum
+    /// The files of `kernel` and its record, fetched if they are not there, their checksums
     /// verified. `say` is told what is waited for.
     ///
     /// # Errors
     /// [`HostError`].
-    pub fn image(
+    pub fn kernel(
         &self,
         table: &Table,
         kernel: &Kernel,
         say: &dyn Fn(&str),
-    ) -> Result<(PathBuf, Record), HostError> {
+    ) -> Result<Fetched, HostError> {
         let record = match self.record(kernel) {
             Some(record) => record,
             None => self.fetch(table, kernel, say)?,
         };
-        let path = self.images().join(&record.file);
-        verify(&path, &record.sha256)?;
-        Ok((path, record))
+        self.verify(record)
+    }
+
+    fn verify(&self, record: Record) -> Result<Fetched, HostError> {
+        let image = self.images().join(&record.file);
+        verify(&image, &record.sha256)?;
+        let modules = self.images().join(&record.modules.file);
+        verify(&modules, &record.modules.sha256)?;
+        Ok(Fetched {
+            image,
+            modules,
+            record,
+        })
     }
 
     /// Fetches what the metapackage of `kernel` depends on today, unless it is there.
@@ -110,37 +172,56 @@ impl Cache {
         }
         let suite = &suites[&kernel.suite];
         let debian = &table.board(kernel.arch).debian;
-        let package = suite.resolve(&kernel.package, debian)?;
-        let is_current = |record: &Record| {
-            let path = self.images().join(&record.file);
-            record.version == package.version && verify(&path, &record.sha256).is_ok()
-        };
-        match self.record(kernel).filter(is_current) {
-            Some(record) => Ok(record),
-            None => self.take(suite, kernel, package, debian),
+        let packages = suite.resolve(&kernel.package, debian)?;
+        let is_current = |record: &Record| record.version == packages.image.version;
+        let record = self.record(kernel).filter(is_current);
+        match record.and_then(|record| self.verify(record).ok()) {
+            Some(fetched) => Ok(fetched.record),
+            None => self.take(suite, kernel, packages, debian),
         }
     }
 
-    /// Downloads `package` and keeps its image.
+    /// Downloads `packages` and keeps the image and the modules.
     fn take(
         &self,
         suite: &Suite,
         kernel: &Kernel,
-        package: Package,
+        packages: Packages,
         debian: &str,
     ) -> Result<Record, HostError> {
         let scratch = Scratch::within(&self.root)?;
-        let deb = suite.download(&package, debian, scratch.path())?;
+        let Packages { image, modules } = packages;
+        let deb = suite.download(&image, debian, scratch.path())?;
         let extracted = image::extract(&deb, &scratch.path().join("image"))?;
-        let file = format!("{}_{}_{debian}.vmlinuz", package.name, package.version);
+        let mut debs = Vec::new();
+        for package in &modules {
+            // Each into a folder of its own: what is there is what was downloaded.
+            let folder = scratch.path().join(&package.name);
+            fs::create_dir(&folder).map_err(HostError::file("create", &folder))?;
+            debs.push(suite.download(package, debian, &folder)?);
+        }
+        if debs.is_empty() {
+            debs.push(deb);
+        }
+        let taken = modules::take(&debs)?;
+        let archive = scratch.path().join("modules");
+        fs::write(&archive, &taken.archive).map_err(HostError::file("write", &archive))?;
+        let file = format!("{}_{}_{debian}", image.name, image.version);
         let record = Record {
-            package: package.name,
-            version: package.version,
+            package: image.name,
+            version: image.version,
             release: extracted.release,
             sha256: extracted.sha256,
-            file,
+            file: format!("{file}.vmlinuz"),
+            modules: Modules {
+                wanted: modules::wanted().map(str::to_owned).collect(),
+                lacking: taken.lacking,
+                sha256: image::sha256(&archive)?,
+                file: format!("{file}.modules"),
+            },
         };
         scratch.keep("image", &self.images().join(&record.file))?;
+        scratch.keep("modules", &self.images().join(&record.modules.file))?;
         self.write(&scratch, kernel, &record)?;
         Ok(record)
     }
@@ -148,7 +229,7 @@ impl Cache {
     /// Last of all: a record stands for an image that is there.
     fn write(&self, scratch: &Scratch, kernel: &Kernel, record: &Record) -> Result<(), HostError> {
         let path = scratch.path().join("record");
-        // Five strings: there is nothing that TOML could not say.
+        // Strings and lists of them: there is nothing that TOML could not say.
         let text = toml::to_string(record).unwrap_or_default();
         let written = File::create(&path).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
@@ -175,6 +256,9 @@ fn verify(path: &Path, recorded: &str) -> Result<(), HostError> {
 mod tests {
     use super::*;
 
+    /// Of "abc", FIPS 180-2.
+    const SHA256: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
     #[test]
     fn an_altered_image_is_refused_and_a_record_without_one_is_none() {
         let directory = Scratch::new().unwrap();
@@ -186,17 +270,35 @@ mod tests {
             package: "linux-image-6".to_owned(),
             version: "6-1".to_owned(),
             release: "6".to_owned(),
-            // Of "abc", FIPS 180-2.
-            sha256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad".to_owned(),
+            sha256: SHA256.to_owned(),
             file: "image".to_owned(),
+            modules: Modules {
+                wanted: modules::wanted().map(str::to_owned).collect(),
+                lacking: vec!["zram".to_owned()],
+                sha256: SHA256.to_owned(),
+                file: "modules".to_owned(),
+            },
         };
+        let lack = "linux-image-6 6-1 lacks the module zram, or what that depends on: \
+                    swapped will be skipped";
+        assert_eq!(record.lack().as_deref(), Some(lack));
         cache.write(&directory, kernel, &record).unwrap();
+        for file in ["image", "modules"] {
+            assert_eq!(cache.record(kernel), None);
+            fs::write(cache.images().join(file), "abc").unwrap();
+        }
+        assert_eq!(cache.record(kernel).as_ref(), Some(&record));
+        assert!(cache.kernel(&table, kernel, &|_| ()).is_ok());
+        for file in ["image", "modules"] {
+            fs::write(cache.images().join(file), "abd").unwrap();
+            let refused = cache.kernel(&table, kernel, &|_| ());
+            assert!(matches!(refused, Err(HostError::Altered { .. })));
+            fs::write(cache.images().join(file), "abc").unwrap();
+        }
+        // As a lab leaves it that wants less.
+        let mut other = record;
+        other.modules.wanted.pop();
+        cache.write(&directory, kernel, &other).unwrap();
         assert_eq!(cache.record(kernel), None);
-        fs::write(cache.images().join("image"), "abc").unwrap();
-        assert_eq!(cache.record(kernel), Some(record));
-        assert!(cache.image(&table, kernel, &|_| ()).is_ok());
-        fs::write(cache.images().join("image"), "abd").unwrap();
-        let refused = cache.image(&table, kernel, &|_| ());
-        assert!(matches!(refused, Err(HostError::Altered { .. })));
     }
 }

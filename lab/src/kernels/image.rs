@@ -9,7 +9,7 @@ use object::read::pe::PeFile64;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 
 /// An image that came out of a package.
 pub(super) struct Extracted {
@@ -20,6 +20,18 @@ pub(super) struct Extracted {
 
 /// Takes the image, and nothing else, out of a package and writes it to `image`.
 pub(super) fn extract(package: &Path, image: &Path) -> Result<Extracted, HostError> {
+    let extracted = unpack(package, |tar| copy_image(tar, image))?;
+    extracted.ok_or_else(|| HostError::Package {
+        package: package.display().to_string(),
+        wanted: "kernel image",
+    })
+}
+
+/// Gives the files of a package to `take`, as a tar archive, and back what it makes of them.
+pub(super) fn unpack<T>(
+    package: &Path,
+    take: impl FnOnce(ChildStdout) -> io::Result<Option<T>>,
+) -> Result<Option<T>, HostError> {
     let mut child = Command::new("dpkg-deb")
         .arg("--fsys-tarfile")
         .arg(package)
@@ -32,15 +44,11 @@ pub(super) fn extract(package: &Path, image: &Path) -> Result<Extracted, HostErr
             error,
         })?;
     let tar = child.stdout.take();
-    let extracted = tar.map_or(Ok(None), |tar| copy_image(tar, image));
+    let taken = tar.map_or(Ok(None), take);
     // The rest of the package is of no interest; dpkg-deb ends by SIGPIPE or by itself.
     let _ = child.kill();
     let _ = child.wait();
-    let extracted = extracted.map_err(HostError::file("unpack", package))?;
-    extracted.ok_or_else(|| HostError::Package {
-        package: package.display().to_string(),
-        wanted: "kernel image",
-    })
+    taken.map_err(HostError::file("unpack", package))
 }
 
 fn copy_image(tar: impl Read, image: &Path) -> io::Result<Option<Extracted>> {

@@ -11,7 +11,7 @@ use crate::cli::MatrixOptions;
 use crate::failure::Failure;
 use crate::guest::{self, Guest, Ran, initramfs};
 use crate::host::{HostError, Interrupt};
-use crate::kernels::cache::Cache;
+use crate::kernels::cache::{Cache, Fetched, Record};
 use crate::kernels::image;
 use crate::kernels::table::{Arch, Board, Kernel, Table};
 use crate::progress::Progress;
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -53,23 +53,26 @@ pub(super) struct Booter<'r> {
     interrupt: &'r Interrupt,
     out: &'r Path,
     say: &'r (dyn Fn(&str) + Sync),
-    /// The initramfs for each CPU.
+    /// What every initramfs holds, by CPU.
     initramfs: BTreeMap<Arch, Packed>,
 }
 
-/// An initramfs: a file without a name, so that nothing of it is left however the lab ends.
+/// The archive that holds an appliance.
 struct Packed {
-    file: File,
+    archive: Vec<u8>,
     /// Of the appliance in it.
     exe_crc32: u32,
 }
+
+/// An initramfs: a file without a name, so that nothing of it is left however the lab ends.
+struct Initramfs(File);
 
 /// A guest that ran, and what it was.
 struct Booted {
     ran: Ran,
     asked: Asked,
-    /// What `uname -r` has to say; `None`: it is the user's own kernel.
-    release: Option<String>,
+    /// What is known of its kernel; `None`: it is the user's own.
+    record: Option<Record>,
 }
 
 /// The word on a guest's command line by which the appliance knows, on every CPU, that its
@@ -164,40 +167,47 @@ impl<'r> Booter<'r> {
 
     fn boot(&self, machine: &Machine<'_>, progress: &Progress) -> Result<Booted, HostError> {
         let board = self.table.board(machine.arch);
-        let (image, append, release) = match &machine.image {
+        let packed = &self.initramfs[&machine.arch];
+        let (image, append, initramfs, record) = match &machine.image {
             Image::Listed(kernel) => {
-                if self.cache.record(kernel).is_none() {
-                    let Kernel {
-                        name,
-                        package,
-                        suite,
-                        ..
-                    } = kernel;
-                    progress.note(&format!("{name}: fetching {package} of {suite}"), self.say);
-                }
-                let note =
-                    |line: &str| progress.note(&format!("{}: {line}", kernel.name), self.say);
-                let (image, record) = self.cache.image(self.table, kernel, &note)?;
-                (image, &*kernel.append, Some(record.release))
+                let fetched = self.fetch(kernel, progress)?;
+                let initramfs = packed.file(Some(&fetched.modules))?;
+                let append = &*kernel.append;
+                (fetched.image, append, initramfs, Some(fetched.record))
             }
-            Image::Own(image) => (image.clone(), "", None),
+            Image::Own(image) => (image.clone(), "", packed.file(None)?, None),
         };
         image::check(&image, machine.arch)?;
         let words = self.options.words(&machine.name);
         let asked = Asked::of(&words);
         let guest = Guest {
             qemu: &board.qemu,
-            arguments: self.arguments(board, machine.arch, &image, append, &words),
+            arguments: self.arguments(board, (&image, &initramfs), append, &words),
             log: &file(self.out, machine, "log"),
             deadline: self.deadline(),
             stays_up: asked.stays_up,
         };
         let ran = guest::run(&guest, self.interrupt)?;
-        Ok(Booted {
-            ran,
-            asked,
-            release,
-        })
+        Ok(Booted { ran, asked, record })
+    }
+
+    /// A kernel of the table, out of the cache or from the archive.
+    fn fetch(&self, kernel: &Kernel, progress: &Progress) -> Result<Fetched, HostError> {
+        let Kernel {
+            name,
+            package,
+            suite,
+            ..
+        } = kernel;
+        let note = |line: &str| progress.note(&format!("{name}: {line}"), self.say);
+        if self.cache.record(kernel).is_none() {
+            note(&format!("fetching {package} of {suite}"));
+        }
+        let fetched = self.cache.kernel(self.table, kernel, &note)?;
+        if let Some(lack) = fetched.record.lack() {
+            note(&lack);
+        }
+        Ok(fetched)
     }
 
     fn deadline(&self) -> Duration {
@@ -208,8 +218,7 @@ impl<'r> Booter<'r> {
     fn arguments(
         &self,
         board: &Board,
-        arch: Arch,
-        image: &Path,
+        (image, initramfs): (&Path, &Initramfs),
         append: &str,
         appliance: &[String],
     ) -> Vec<OsString> {
@@ -237,7 +246,7 @@ impl<'r> Booter<'r> {
         arguments.extend(["-no-reboot", "-append"].map(OsString::from));
         arguments.push(words.join(" ").into());
         arguments.extend(["-kernel".into(), image.into()]);
-        arguments.extend(["-initrd".into(), self.initramfs[&arch].path()]);
+        arguments.extend(["-initrd".into(), initramfs.path()]);
         arguments
     }
 
@@ -276,10 +285,13 @@ impl<'r> Booter<'r> {
 
     fn compare(&self, kernel: &Kernel, booted: &Booted, judged: &Judged, line: &mut Line) {
         let complete = self.options.asks_everything();
+        let record = booted.record.as_ref();
+        let lost = record.map(Record::kinds_lost).unwrap_or_default();
         let expected = Expected {
             kernel,
-            release: booted.release.as_deref().unwrap_or_default(),
+            release: record.map_or("", |record| &record.release),
             complete,
+            lost: &lost,
         };
         let mut compared = expect::compare(&judged.findings, &expected);
         compared.rollup(judged.rollup_lacks.as_deref(), &expected);
@@ -318,21 +330,35 @@ fn forget(out: &Path, machines: &[Machine<'_>]) -> Result<(), HostError> {
 
 fn pack(init: &Path) -> Result<Packed, HostError> {
     let init_bytes = fs::read(init).map_err(HostError::file("read", init))?;
-    let directory = Scratch::new()?;
-    let path = directory.path().join("initramfs");
-    let file = File::create(&path).map_err(HostError::file("create", &path))?;
-    initramfs::write(&init_bytes, &file).map_err(HostError::file("write", &path))?;
+    let mut archive = Vec::new();
+    initramfs::write(&init_bytes, &mut archive).map_err(HostError::file("pack", init))?;
     let mut crc = Crc32::new();
     crc.update(&init_bytes);
     Ok(Packed {
-        file,
+        archive,
         exe_crc32: crc.value(),
     })
 }
 
 impl Packed {
+    /// With these modules.
+    fn file(&self, modules: Option<&Path>) -> Result<Initramfs, HostError> {
+        let directory = Scratch::new()?;
+        let path = directory.path().join("initramfs");
+        let file = File::create(&path).map_err(HostError::file("create", &path))?;
+        let modules =
+            modules.map(|modules| fs::read(modules).map_err(HostError::file("read", modules)));
+        for archive in [&modules.transpose()?.unwrap_or_default(), &self.archive] {
+            let written = (&file).write_all(archive);
+            written.map_err(HostError::file("write", &path))?;
+        }
+        Ok(Initramfs(file))
+    }
+}
+
+impl Initramfs {
     /// By which an emulator opens the file while this process has it open (proc_pid_fd(5)).
     fn path(&self) -> OsString {
-        format!("/proc/{}/fd/{}", process::id(), self.file.as_raw_fd()).into()
+        format!("/proc/{}/fd/{}", process::id(), self.0.as_raw_fd()).into()
     }
 }

@@ -31,6 +31,8 @@ pub struct Expected<'e> {
     pub release: &'e str,
     /// Whether every question of the table was asked: one without an answer is a difference.
     pub complete: bool,
+    /// The kinds of `probe` that it cannot have: its packages lack a module.
+    pub lost: &'e [&'e str],
 }
 
 /// Compares what was found with what is expected.
@@ -78,6 +80,10 @@ pub fn compare(found: &Findings, expected: &Expected<'_>) -> Compared {
     let version = version(expected.release, uname_v);
     kinds::compare(found, expected, version, &mut compared);
     quiet::compare(found, expected, version, &mut compared);
+    // What lacks them says so; here is why.
+    let modules = found.note("modules").filter(|note| note.contains(':'));
+    let refused = modules.map(|note| format!("modules that did not load: {note}"));
+    compared.differences.extend(refused);
     compared
 }
 
@@ -148,8 +154,9 @@ mod samples {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matrix::findings::Answer;
+    use crate::matrix::findings::{Answer, Seen};
     use crate::readers::Class;
+    use crate::stream::Note;
 
     /// Questions of the table: the machine, and of each reader its splits and answers.
     const QUESTIONS: usize = 3 + 5 * 4 + 3;
@@ -162,6 +169,7 @@ mod tests {
                 kernel: &samples::kernel("6.12-x86_64"),
                 release,
                 complete,
+                lost: &[],
             },
         )
     }
@@ -231,6 +239,28 @@ mod tests {
     }
 
     #[test]
+    fn a_module_that_did_not_load_is_a_difference() {
+        let with = |value: &str| {
+            let mut found = as_expected();
+            found.streams.push(Seen {
+                notes: vec![Note {
+                    key: "modules".to_owned(),
+                    value: value.to_owned(),
+                }],
+                checksum: 0,
+                rows: 1,
+            });
+            compared(&found, true).differences.join("; ")
+        };
+        assert_eq!(with("zsmalloc,zram"), "");
+        assert_eq!(with("absent"), "");
+        assert_eq!(
+            with("zsmalloc,zram:ENOKEY"),
+            "modules that did not load: zsmalloc,zram:ENOKEY"
+        );
+    }
+
+    #[test]
     fn fields_of_smaps_rollup_are_those_of_the_version() {
         let kernel = samples::kernel("5.10-x86_64");
         let of = |release: &str, complete: bool, lacks: Option<&[&str]>| {
@@ -238,6 +268,7 @@ mod tests {
                 kernel: &kernel,
                 release,
                 complete,
+                lost: &[],
             };
             let lacks: Option<Vec<String>> =
                 lacks.map(|names| names.iter().map(|name| (*name).to_owned()).collect());

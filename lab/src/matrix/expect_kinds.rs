@@ -4,7 +4,8 @@
 //! Sources: mm/gup.c (what is refused: VM_IO, VM_PFNMAP, memfd_secret; unsharing since 5.19),
 //! mm/madvise.c (guard regions, 6.13), fs/userfaultfd.c (a fault that may not be retried is
 //! not waited for), fs/read_write.c (positions from 2^63 on), mm/mmap.c and mm/gup.c (stacks
-//! that grow: see [`GROWS_NOT`]).
+//! that grow: see [`GROWS_NOT`]), mm/memory.c (a page in swap is brought in, see [`SWAPPED`]),
+//! fs/fuse/file.c (a page that is not there is asked for, and waited for).
 
 use super::{Compared, Expected};
 use crate::kernels::table::Expect;
@@ -62,7 +63,13 @@ const fn some(certain: Certain) -> Certain {
     }
 }
 
-static CERTAIN: [Certain; 32] = [
+/// The kind of which reading one page brings that page in, and no other: a fault goes through
+/// do_swap_page, whoever causes it, and swap on zram is read page by page (SWP_SYNCHRONOUS_IO, since
+/// 0bcac06f27d7 in Linux 4.15), not ahead. Its frame is another one than before it went out, but
+/// nobody shares it: nothing is split.
+const SWAPPED: &str = "swapped";
+
+static CERTAIN: [Certain; 33] = [
     kind("anon-own", All("read")),
     kind("anon-parent-gone", All("read")),
     kind("anon-untouched", All("zeros")),
@@ -87,11 +94,13 @@ static CERTAIN: [Certain; 32] = [
     kind("madv-wipeonfork", All("zeros")),
     kind("madv-free", All("read")),
     some(kind("mlocked", All("read"))),
-    some(kind("swapped", All("read"))),
+    // The guests are given zram and FUSE, see crate::kernels::modules.
+    kind(SWAPPED, All("read")),
     some(kind(
         "uffd-missing",
         Each(["EIO", "skipped: blocked", "EIO"]),
     )),
+    kind("fuse-silent", All("skipped: blocked")),
     shared("heap"),
     shared("stack"),
     kind("below-stack", Grown),
@@ -101,13 +110,12 @@ static CERTAIN: [Certain; 32] = [
 ];
 
 /// Kinds that not every machine has, and from which kernel on they are there: mTHP came with 6.8,
-/// guard regions with 6.13, memfd_secret is on unasked since 6.5, FUSE is built into Debian's kernels for
-/// guests since 6.12. The others are there or not by CPU and vDSO.
-const SINCE: [(&str, Version); 7] = [
+/// guard regions with 6.13, memfd_secret is on unasked since 6.5. The others are there or not by
+/// CPU and vDSO.
+const SINCE: [(&str, Version); 6] = [
     ("memfd-secret", (6, 5, 0)),
     ("mthp-64k", (6, 8, 0)),
     ("guard", GUARDS_SINCE),
-    ("fuse-silent", (6, 12, 0)),
     ("vvar-vclock", NEVER_SURE),
     ("vsyscall", NEVER_SURE),
     ("tagged-address", NEVER_SURE),
@@ -161,7 +169,7 @@ fn one(
     compared: &mut Compared,
 ) {
     let expect = &expected.kernel.expect;
-    splits(found, expect, certain, reader, compared);
+    changed(found, expect, certain, reader, compared);
     let class = match reader.class {
         Class::Proc => 0,
         Class::Vmread => 1,
@@ -183,6 +191,7 @@ fn one(
     let skipped = says.is_some_and(|says| says.starts_with("skipped: ") && says != wanted);
     let denied = says.is_some_and(|says| is_denied(certain.kind, version, says));
     let must = match certain.kind {
+        kind if expected.lost.contains(&kind) => false,
         // Nothing but the kernel's age keeps it from being there.
         "guard" => version >= GUARDS_SINCE,
         _ => certain.everywhere || denied,
@@ -193,7 +202,7 @@ fn one(
     }
 }
 
-fn splits(
+fn changed(
     found: &Findings,
     expect: &Expect,
     certain: &Certain,
@@ -205,13 +214,18 @@ fn splits(
     } else {
         0
     };
-    let mut rows = found.kinds_split.iter();
+    let mut rows = found.kinds_changed.iter();
     let row = rows.find(|row| row.kind == certain.kind && row.method == reader.name);
-    if let Some(row) = row {
-        let split = row.split.map(|split| split.to_string());
-        let what = format!("pages split of {} by {}", certain.kind, reader.name);
-        let wanted = (row.tracked * percent / 100).to_string();
-        compared.check(false, &what, split.as_deref(), &wanted);
+    let Some(row) = row else { return };
+    // hybrid leaves what is in swap.
+    let swapped_in = certain.kind == SWAPPED && reader.class != Class::Hybrid;
+    for (what, pages, wanted) in [
+        ("split", row.split, row.tracked * percent / 100),
+        ("swapped in", row.swapped_in, u64::from(swapped_in)),
+    ] {
+        let pages = pages.map(|pages| pages.to_string());
+        let what = format!("pages {what} of {} by {}", certain.kind, reader.name);
+        compared.check(false, &what, pages.as_deref(), &wanted.to_string());
     }
 }
 
@@ -224,29 +238,33 @@ fn grows_not(version: Version) -> bool {
 mod tests {
     use super::*;
     use crate::matrix::expect::samples;
-    use crate::matrix::findings::KindSplit;
+    use crate::matrix::findings::KindChanged;
 
     fn compared(answers: &[(&str, &str, &str)], splits: &[(&str, &str, u64)]) -> Compared {
+        let changed = |&(kind, method, split): &(&str, &str, u64)| KindChanged {
+            kind: kind.to_owned(),
+            method: method.to_owned(),
+            tracked: 1,
+            split: Some(split),
+            swapped_in: None,
+        };
         let found = Findings {
             answers: samples::answers(answers),
-            kinds_split: splits
-                .iter()
-                .map(|(kind, method, split)| KindSplit {
-                    kind: (*kind).to_owned(),
-                    method: (*method).to_owned(),
-                    tracked: 1,
-                    split: Some(*split),
-                })
-                .collect(),
+            kinds_changed: splits.iter().map(changed).collect(),
             ..Findings::default()
         };
+        compared_without(&found, &[])
+    }
+
+    fn compared_without(found: &Findings, lost: &[&str]) -> Compared {
         let expected = Expected {
             kernel: &samples::kernel("6.12-x86_64"),
             release: "6.12.1",
             complete: false,
+            lost,
         };
         let mut compared = Compared::default();
-        compare(&found, &expected, (6, 12, 1), &mut compared);
+        compare(found, &expected, (6, 12, 1), &mut compared);
         compared
     }
 
@@ -280,6 +298,67 @@ mod tests {
                 "pages split of heap by vmread: 0, expected 1",
                 "below-stack by vmread: zeros, expected EFAULT",
                 "last-page by proc: skipped: no-such-kind-here, expected read",
+            ]
+        );
+    }
+
+    /// What reading a page in swap did, and of another kind.
+    #[test]
+    fn a_page_in_swap_is_brought_in_and_no_other() {
+        let row = |kind: &str, method: &str, swapped_in| KindChanged {
+            kind: kind.to_owned(),
+            method: method.to_owned(),
+            tracked: 0,
+            split: Some(0),
+            swapped_in: Some(swapped_in),
+        };
+        let of = |rows: &[KindChanged]| {
+            let found = Findings {
+                answers: samples::answers(&[("anon-own", "proc", "read")]),
+                kinds_changed: rows.to_vec(),
+                ..Findings::default()
+            };
+            compared_without(&found, &[]).differences
+        };
+        let right = [
+            row("swapped", "proc", 1),
+            row("swapped", "vmread", 1),
+            row("swapped", "hybrid", 0),
+            row("heap", "ptrace", 0),
+        ];
+        assert_eq!(of(&right), Vec::<String>::new());
+        let wrong = [
+            row("swapped", "proc", 0),
+            row("swapped", "vmread", 8),
+            row("swapped", "hybrid", 1),
+            row("heap", "ptrace", 1),
+        ];
+        let wanted = [("swapped", "proc", 0, 1), ("swapped", "vmread", 8, 1)];
+        let more = [("swapped", "hybrid", 1, 0), ("heap", "ptrace", 1, 0)];
+        let wanted = wanted.iter().chain(&more);
+        let line = |(kind, method, found, wanted): &(&str, &str, u64, u64)| {
+            format!("pages swapped in of {kind} by {method}: {found}, expected {wanted}")
+        };
+        assert_eq!(of(&wrong), wanted.map(line).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_kind_that_lacks_its_module_is_no_difference() {
+        let found = Findings {
+            answers: samples::answers(&[
+                ("anon-own", "proc", "read"),
+                ("swapped", "proc", "skipped: needs-setup"),
+                ("fuse-silent", "proc", "skipped: no-such-kind-here"),
+            ]),
+            ..Findings::default()
+        };
+        let lost = compared_without(&found, &["swapped", "fuse-silent"]);
+        assert_eq!(lost.differences, Vec::<String>::new());
+        assert_eq!(
+            compared_without(&found, &[]).differences,
+            [
+                "swapped by proc: skipped: needs-setup, expected read",
+                "fuse-silent by proc: skipped: no-such-kind-here, expected skipped: blocked",
             ]
         );
     }

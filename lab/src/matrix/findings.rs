@@ -47,15 +47,15 @@ pub struct Findings {
     pub probe_splits: Vec<Split>,
     /// By kind and reader, in the order of appearance.
     pub answers: Vec<Answer>,
-    /// Pages split by reading one page of a kind, of each row that says so.
-    pub kinds_split: Vec<KindSplit>,
+    /// What reading one page of a kind changed, of each row that says so.
+    pub kinds_changed: Vec<KindChanged>,
     /// What a reader has changed that changes nothing, in words.
     pub harms: Vec<String>,
 }
 
-/// What reading one page of a kind split.
+/// What reading one page of a kind changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KindSplit {
+pub struct KindChanged {
     /// The kind of memory.
     pub kind: String,
     /// The reader.
@@ -64,6 +64,8 @@ pub struct KindSplit {
     pub tracked: u64,
     /// Of these, no longer; `None`: unknown.
     pub split: Option<u64>,
+    /// Pages of all of the kind's memory that were in swap before and are present now.
+    pub swapped_in: Option<u64>,
 }
 
 /// A stream: what it says of itself.
@@ -262,11 +264,12 @@ impl Findings {
             return;
         }
         if row.status == Status::Ok {
-            self.kinds_split.push(KindSplit {
+            self.kinds_changed.push(KindChanged {
                 kind: row.kind.to_owned(),
                 method: row.method.to_owned(),
                 tracked: row.tracked_pages.unwrap_or(0),
                 split: row.split_pages,
+                swapped_in: row.swapped_in_pages,
             });
         }
         let says = says(row);

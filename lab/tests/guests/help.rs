@@ -85,7 +85,8 @@ pub fn appliance(arch: &str) -> PathBuf {
     path
 }
 
-/// The image of bullseye's kernel for Debian's CPU `debian`, fetched if it is not there.
+/// The image of bullseye's kernel for Debian's CPU `debian`, fetched if it is not there with its
+/// modules beside it.
 pub fn kernel_image(name: &str, debian: &str) -> PathBuf {
     let set = |name| std::env::var_os(name).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
@@ -97,7 +98,8 @@ pub fn kernel_image(name: &str, debian: &str) -> PathBuf {
             .map(|entry| entry.unwrap().path());
         let mut paths = paths.filter(|path| {
             let name = path.file_name().unwrap().to_string_lossy();
-            name.contains("linux-image-5.10") && name.ends_with(&end)
+            let modules = path.with_extension("modules");
+            name.contains("linux-image-5.10") && name.ends_with(&end) && modules.is_file()
         });
         paths.next()
     };

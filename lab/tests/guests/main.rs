@@ -7,6 +7,7 @@
 
 mod help;
 mod memmap;
+mod modules;
 
 use help::{
     BENCH, ENDLESS, KERNEL, appliance, becomes, fetch, is_alive, kernel_image, lab, outcome,
@@ -278,7 +279,9 @@ fn one_machine_that_fails_does_not_stop_the_others() {
     let other = "5.10-x86_64";
     for (name, debian) in [(KERNEL, "arm64"), (other, "amd64")] {
         let image = kernel_image(name, debian);
-        fs::copy(&image, kernels.join(image.file_name().unwrap())).unwrap();
+        for file in [&image, &image.with_extension("modules")] {
+            fs::copy(file, kernels.join(file.file_name().unwrap())).unwrap();
+        }
         let record = format!("bullseye-linux-image-cloud-{debian}.toml");
         fs::copy(image.with_file_name(&record), kernels.join(&record)).unwrap();
     }
@@ -320,6 +323,12 @@ fn an_empty_cache_is_filled_and_an_altered_image_is_replaced() {
     let bytes = fs::read(&image).unwrap();
     // The boot protocol's magic, from Documentation/arch/x86/boot.rst.
     assert_eq!(&bytes[0x202..0x206], b"HdrS");
+    // What zram of 7.x depends on, but for what is built in, comes before it; each is an ELF file.
+    let modules = fs::read(image.with_extension("modules")).unwrap();
+    let first = |bytes: &[u8]| modules.windows(bytes.len()).position(|at| at == bytes);
+    let names = ["00-lz4hc_compress.ko\0", "\x7fELF", "01-zram.ko\0"];
+    let places = names.map(|name| first(name.as_bytes()).unwrap());
+    assert!(places.is_sorted(), "{places:?}");
     fs::write(&image, b"altered").unwrap();
     assert_eq!(fetch(name, &directory), fetched);
     assert_eq!(fs::read(&image).unwrap(), bytes);

@@ -81,6 +81,7 @@ const FILES: &[(Parse, &[u8])] = &[
         thp_pmd_bytes /sys/kernel/mm/transparent_hugepage/hpage_pmd_size\n\
         ksm_run /sys/kernel/mm/ksm/run\n\
         zswap /sys/module/zswap/parameters/enabled\n\
+        modules /modules/loaded\n\
         page_reporting_order /sys/module/page_reporting/parameters/page_reporting_order\n\
         cgroup_root_memory_max /sys/fs/cgroup/memory.max\n\
         numa_nodes_online /sys/devices/system/node/online\n\

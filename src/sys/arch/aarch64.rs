@@ -45,6 +45,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const MOVE_PAGES: usize = 239;
     pub(in crate::sys) const WAIT4: usize = 260;
     pub(in crate::sys) const PROCESS_VM_READV: usize = 270;
+    pub(in crate::sys) const FINIT_MODULE: usize = 273;
     pub(in crate::sys) const EXECVEAT: usize = 281;
     pub(in crate::sys) const USERFAULTFD: usize = 282;
     pub(in crate::sys) const CLOSE_RANGE: usize = 436;

@@ -45,6 +45,7 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const DUP3: usize = 292;
     pub(in crate::sys) const GETCPU: usize = 309;
     pub(in crate::sys) const PROCESS_VM_READV: usize = 310;
+    pub(in crate::sys) const FINIT_MODULE: usize = 313;
     pub(in crate::sys) const EXECVEAT: usize = 322;
     pub(in crate::sys) const USERFAULTFD: usize = 323;
     pub(in crate::sys) const CLOSE_RANGE: usize = 436;
