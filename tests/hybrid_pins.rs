@@ -6,7 +6,7 @@ mod common;
 mod helpers;
 
 use common::{field, is_root, run, stdout, vmread_splits, whole_stream};
-use cowitness::reader::{AnyReader, Care, Method, Target};
+use cowitness::reader::{Care, Hybrid, Method, Reader, Target};
 use cowitness::sys::process::{Child, Side, fork, sleep_forever};
 use cowitness::sys::remote::RemoteSpan;
 use cowitness::sys::{Region, RemoteAddr, cpu};
@@ -82,11 +82,15 @@ fn moved(before: &[u64], after: &[u64]) -> usize {
 /// Reads all of it once.
 fn read(method: Method, pid: i32, memory: RemoteSpan) -> Option<Care> {
     let mut buffer = vec![0; 1 << 20];
-    let mut reader = AnyReader::open(method, &Target::process(pid, PAGE)).unwrap();
-    let spans = &mut [memory].into_iter();
-    let pass = reader.any().pass(spans, 1 << 20, &mut buffer, None);
-    assert_eq!(pass.bytes, memory.len);
-    reader.care().copied()
+    let mut care = None;
+    let lent = method.lend(&Target::process(pid, PAGE), &mut |reader| {
+        let spans = &mut [memory].into_iter();
+        let pass = reader.pass(spans, 1 << 20, &mut buffer, None);
+        assert_eq!(pass.bytes, memory.len);
+        care = reader.care().copied();
+    });
+    lent.unwrap();
+    care
 }
 
 /// Whether a pin unshares here, and `hybrid` pins at all.
@@ -194,11 +198,11 @@ fn a_small_mapping_read_by_itself_is_copied() {
             start: RemoteAddr(region.address() as u64),
             len: pages * PAGE as u64,
         };
-        let mut reader = AnyReader::open(Method::Hybrid, &target).unwrap();
+        let mut reader = Hybrid::open(&target).unwrap();
         let mut buffer = vec![0; 1 << 20];
         let spans = &mut [memory].into_iter();
         assert_eq!(
-            reader.any().pass(spans, PAGE, &mut buffer, None).bytes,
+            reader.pass(spans, PAGE, &mut buffer, None).bytes,
             memory.len
         );
         let care = reader.care().unwrap();

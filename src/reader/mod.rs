@@ -15,7 +15,6 @@ mod target;
 pub mod vma;
 mod vmread;
 
-pub use any::AnyReader;
 pub use hybrid::{Care, Hybrid, Learned, Manners, WINDOW_BYTES};
 pub use kcore::Kcore;
 pub use map_files::MapFiles;
@@ -197,6 +196,16 @@ pub trait Reader {
     fn is_refusal(&self, errno: Errno) -> bool {
         may_refuse(errno)
     }
+
+    /// What became of the pages so far, if it is a reader that takes care.
+    fn care(&self) -> Option<&Care> {
+        None
+    }
+
+    /// What it has learned of the process, for the reader of the next pass.
+    fn learned(&self) -> Learned {
+        Learned::default()
+    }
 }
 
 /// Whether the kernel says so of a call that it does not give.
@@ -217,11 +226,20 @@ pub trait BlockReader {
     fn is_refusal(&self, errno: Errno) -> bool {
         may_refuse(errno)
     }
+
+    /// As [`Reader::learned`].
+    fn learned(&self) -> Learned {
+        Learned::default()
+    }
 }
 
 impl<R: BlockReader> Reader for R {
     fn is_refusal(&self, errno: Errno) -> bool {
         BlockReader::is_refusal(self, errno)
+    }
+
+    fn learned(&self) -> Learned {
+        BlockReader::learned(self)
     }
 
     fn pass(
