@@ -220,6 +220,38 @@ fn hybrid_changes_nothing_of_any_kind() {
     assert!(answered > 40, "{answered}");
 }
 
+/// A mapping that goes on behind the end of its file, which is in the middle of a page: that page
+/// comes whole, its rest zeros (the content that is `ok`), and nothing behind it
+/// (filemap_fault in mm/filemap.c: SIGBUS from the first page on that is behind the size).
+#[test]
+fn a_file_is_read_up_to_the_page_that_it_ends_in() {
+    let end = rows().iter().filter(|row| row["kind"] == "file-end");
+    let mut read = 0;
+    for row in end.filter(|row| row["returned_bytes"] != "") {
+        let method = &*row["method"];
+        let behind = match method {
+            _ if PINNING.contains(&method) => "EFAULT",
+            // What it leaves has no errno.
+            "hybrid" => "",
+            // What has no page has no frame.
+            "kcore" => "ENODATA",
+            _ => "EIO",
+        };
+        let errno = if row["op"] == "cross" { behind } else { "" };
+        let left = method == "hybrid" && row["op"] == "cross";
+        let status = if left { "skipped:left-unread" } else { "ok" };
+        assert_eq!(number(row, "returned_bytes"), Some(page(row)), "{row:?}");
+        let said = (&*row["content"], &*row["errno"], &*row["status"]);
+        assert_eq!(said, ("ok", errno, status), "{row:?}");
+        for unchanged in ["split_pages", "faulted_in_pages", "target_rss_kib"] {
+            assert_eq!(number(row, unchanged), Some(0), "{unchanged} {row:?}");
+        }
+        read += 1;
+    }
+    // Six readers of any memory, and as root map-files.
+    assert!(read >= if is_root() { 14 } else { 12 }, "{read}");
+}
+
 /// What hybrid leaves has no errno: the status says that it was left.
 #[test]
 fn hybrid_says_that_it_left_what_lies_behind_the_end_of_a_file() {

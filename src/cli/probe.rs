@@ -52,9 +52,9 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             Kinds: anon-fork-shared, prot-none, prot-none-untouched, hole, anon-own,\n\
             anon-parent-gone, anon-untouched, anon-zero-page, write-only, exec-only, shared-anon,\n\
             shared-anon-untouched, file-private, file-private-untouched, file-cow-before-fork,\n\
-            file-cow-after-fork, file-shared, file-beyond-end, memfd, memfd-secret, thp, mthp-64k,\n\
-            hugetlb, guard, madv-dontfork, madv-wipeonfork, madv-free, mlocked, swapped, ksm,\n\
-            uffd-missing, fuse-silent, heap, stack, below-stack, vdso, vvar, vvar-vclock,\n\
+            file-cow-after-fork, file-shared, file-end, file-beyond-end, memfd, memfd-secret, thp,\n\
+            mthp-64k, hugetlb, guard, madv-dontfork, madv-wipeonfork, madv-free, mlocked, swapped,\n\
+            ksm, uffd-missing, fuse-silent, heap, stack, below-stack, vdso, vvar, vvar-vclock,\n\
             vsyscall, last-page, kernel-address, tagged-address.\n",
     operand: None,
     options: OPTIONS,
