@@ -43,8 +43,8 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             cowitness as the first process of a machine. --setup says on standard error what it\n\
             changes and from what, and puts it back, at signals too; one run at a time may.\n\
             What it may not change is needs-privilege, and the status is 3. KSM merges the memory\n\
-            of every program that lets it, and what it has merged stays so when it stops: stderr\n\
-            says how much (ksm/run 2 would undo that, for the whole machine). SIGKILL leaves\n\
+            of every program that lets it. If it had never run before, all that is taken apart in\n\
+            the end (ksm/run 2); else it stays merged, and stderr says how much. SIGKILL leaves\n\
             all: then write those values back (ksm/run, ksm/pages_to_scan, hugepages-64kB/enabled\n\
             and others below /sys/kernel/mm; /proc/sys/vm/nr_hugepages), swapoff the /dev/zramN\n\
             that /proc/swaps shows, and write N to /sys/class/zram-control/hot_remove.\n\
