@@ -571,6 +571,30 @@ fn a_last_page_that_is_taken_is_not_said_to_be_unknown_here() {
     }
 }
 
+/// Where what was written may not be executed, that is no failure of a reader
+/// (PR_SET_MDWE, 65, with PR_MDWE_REFUSE_EXEC_GAIN, 1: since Linux 6.3; EINVAL before).
+#[test]
+fn memory_that_may_not_be_made_executable_is_not_given() {
+    let script = "import ctypes, os, sys\n\
+        if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0): sys.exit('no PR_SET_MDWE')\n\
+        os.execv(sys.argv[1], sys.argv[1:])";
+    let mut python = Command::new("python3");
+    python.args(["-c", script, BINARY, "probe", "--kind", "exec-only", "-q"]);
+    let Ok(output) = python.args(["--method", "proc,vmread"]).output() else {
+        eprintln!("skipped: there is no python3");
+        return;
+    };
+    if output.stderr == b"no PR_SET_MDWE\n" {
+        assert!(kernel() < (6, 3));
+        return;
+    }
+    let rows = whole_stream(&stdout(&output)).rows;
+    assert_eq!(rows.len(), 2 * 3);
+    for row in rows {
+        assert_eq!(row["status"], "skipped:kernel-did-not-give-it", "{row:?}");
+    }
+}
+
 /// A want of descriptors says nothing of a kind, nor of what may be done here.
 #[test]
 fn a_want_of_descriptors_is_told_as_such() {
