@@ -595,6 +595,30 @@ fn memory_that_may_not_be_made_executable_is_not_given() {
     }
 }
 
+/// A read that came to what it may not read changed what lies in front of it.
+#[test]
+fn the_table_marks_what_reading_a_part_did() {
+    let output = run("probe --kind hole --method proc,vmread");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let line = said
+        .lines()
+        .find(|line| line.starts_with("  hole") && line.contains("cross"));
+    let cells: Vec<&str> = line.unwrap().split_whitespace().skip(2).collect();
+    let rows = whole_stream(&stdout(&output)).rows;
+    let accessed = |method: &str| {
+        let mut rows = rows.iter().filter(|row| row["op"] == "cross");
+        let row = rows.find(|row| row["method"] == method).unwrap();
+        number(row, "target_referenced_kib") != Some(0)
+    };
+    let mark = |method: &str| if accessed(method) { "1A" } else { "1" };
+    let pinned = if vmread_splits() {
+        "1S"
+    } else {
+        mark("vmread")
+    };
+    assert_eq!(cells, [mark("proc"), "EIO", pinned, "EFAULT"], "{said}");
+}
+
 /// A want of descriptors says nothing of a kind, nor of what may be done here.
 #[test]
 fn a_want_of_descriptors_is_told_as_such() {
