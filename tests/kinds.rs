@@ -227,7 +227,7 @@ fn hybrid_changes_nothing_of_any_kind() {
 fn a_file_is_read_up_to_the_page_that_it_ends_in() {
     let end = rows().iter().filter(|row| row["kind"] == "file-end");
     let mut read = 0;
-    for row in end.filter(|row| row["returned_bytes"] != "") {
+    for row in end.filter(|row| !row["returned_bytes"].is_empty()) {
         let method = &*row["method"];
         let behind = match method {
             _ if PINNING.contains(&method) => "EFAULT",
