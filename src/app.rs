@@ -86,9 +86,6 @@ fn is_interpreter(start: &Start<'_>) -> bool {
 /// status that is not 0. Nothing is run if one of them makes no sense.
 #[must_use]
 pub fn run_commands(start: &Start<'_>) -> i32 {
-    let parsed = |start: &Start<'_>| {
-        apart(|| Ok(cli::parse(start.argument, &mut Asked::default()).map(|_| ())?))
-    };
     match status(prepare(start)) {
         0 => match each_command(start, &parsed) {
             0 => each_command(start, &run),
@@ -171,6 +168,13 @@ fn prepare(start: &Start<'_>) -> Result<(), Error> {
     signal::install().map_err(Error::kernel("install signal handlers"))
 }
 
+#[inline(never)]
+fn parsed(start: &Start<'_>) -> Result<(), Error> {
+    cli::parse(start.argument, &mut Asked::default())?;
+    Ok(())
+}
+
+/// A command's `run` is never inlined here: this function would take the stack of all.
 fn run(start: &Start<'_>) -> Result<(), Error> {
     speak_for(start);
     let mut asked = Asked::default();
@@ -179,40 +183,30 @@ fn run(start: &Start<'_>) -> Result<(), Error> {
     match request {
         Request::Help(topic) => cli::print_help(topic, stdio::stdout()).map_err(Error::Output),
         Request::Run(Topic::Bench) => {
-            apart(|| command::bench::run(&asked.bench, &asked.effective, &start.auxv))
+            command::bench::run(&asked.bench, &asked.effective, &start.auxv)
         }
-        Request::Run(Topic::Memmap) => {
-            apart(|| command::memmap::run(&asked.memmap, &asked.effective, start))
-        }
+        Request::Run(Topic::Memmap) => command::memmap::run(&asked.memmap, &asked.effective, start),
         Request::Run(Topic::Probe) => {
-            apart(|| command::probe::run(&asked.probe, &asked.effective, &start.auxv))
+            command::probe::run(&asked.probe, &asked.effective, &start.auxv)
         }
         Request::Run(Topic::Survey) => {
-            apart(|| command::survey::run(&asked.survey, &asked.effective, &start.auxv))
+            command::survey::run(&asked.survey, &asked.effective, &start.auxv)
         }
-        Request::Run(Topic::StartupAb | Topic::StartupSlope) => apart(|| {
+        Request::Run(Topic::StartupAb | Topic::StartupSlope) => {
             let (startup, effective) = (&asked.startup, &asked.effective);
             command::startup::run(startup, effective, start.argument, &start.auxv)
-        }),
-        Request::Run(Topic::Sharing) => apart(|| {
+        }
+        Request::Run(Topic::Sharing) => {
             let (sharing, effective) = (&asked.sharing, &asked.effective);
             command::sharing::run(sharing, effective, start.argument, &start.auxv)
-        }),
+        }
         Request::Run(Topic::Audit) => {
-            apart(|| command::audit::run(&asked.audit, &asked.effective, &start.auxv))
+            command::audit::run(&asked.audit, &asked.effective, &start.auxv)
         }
-        Request::Run(Topic::Selftest) => apart(|| command::selftest::run(&start.auxv)),
-        Request::Run(Topic::Env) => {
-            apart(|| command::env::run(&asked.env, &asked.effective, &start.auxv))
-        }
+        Request::Run(Topic::Selftest) => command::selftest::run(&start.auxv),
+        Request::Run(Topic::Env) => command::env::run(&asked.env, &asked.effective, &start.auxv),
         Request::Run(Topic::Program | Topic::Startup) | Request::Version => print_version(),
     }
-}
-
-/// Runs a command in a frame of its own: in one function they would take the stack of all.
-#[inline(never)]
-fn apart(run: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
-    run()
 }
 
 fn print_version() -> Result<(), Error> {

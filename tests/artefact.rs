@@ -40,14 +40,16 @@ fn the_elf_is_static_and_within_its_budget() {
     }
 }
 
-/// Resident memory beyond the arena (1 MiB) and its buffer (4 KiB) is 896 KiB at most: code of
-/// nine commands, and readers that live on the stack.
+/// Resident memory beyond the arena (1 MiB) and its buffer (4 KiB) is 512 KiB at most: code, of
+/// which what `bench` runs lies together (targets/behind.ld), tables, and a stack on which only the
+/// reader that is used has its place.
 #[test]
 fn the_tool_itself_is_frugal() {
-    let mut child = command("bench --mb 1 --layout contiguous --block 4K --repeats 10000 -q")
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child =
+        command("bench --mb 1 --layout contiguous --block 4K --repeats 100 --warm 1000 -q")
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
     let mut most = 0;
     for _ in 0..100 {
         sleep(Duration::from_millis(10));
@@ -59,7 +61,7 @@ fn the_tool_itself_is_frugal() {
     child.wait().unwrap();
     assert!(most > 1024, "it was measured: {most} KiB");
     // Unoptimised code is resident several times over.
-    let limit = if cfg!(debug_assertions) { 4096 } else { 896 };
+    let limit = if cfg!(debug_assertions) { 4096 } else { 512 };
     assert!(most <= 1024 + 4 + limit, "{most} KiB");
 }
 

@@ -5,7 +5,7 @@ mod common;
 
 use cowitness::proc::maps::MapsLine;
 use cowitness::reader::hybrid::decide::Why;
-use cowitness::reader::{AnyReader, End, Method, Pass, Target};
+use cowitness::reader::{End, Hybrid, Pass, ProcMem, Ptrace, Reader, Target};
 use cowitness::sys::halt::Halted;
 use cowitness::sys::process::{Child, Side, exit, fork};
 use cowitness::sys::remote::RemoteSpan;
@@ -26,14 +26,12 @@ fn turn() -> MutexGuard<'static, ()> {
 }
 
 /// Reads spans with a reader, piece by piece.
-fn read(reader: &mut AnyReader<'_>, spans: &[RemoteSpan]) -> (Pass, BTreeMap<u64, Vec<u8>>) {
+fn read(reader: &mut dyn Reader, spans: &[RemoteSpan]) -> (Pass, BTreeMap<u64, Vec<u8>>) {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut found = BTreeMap::new();
     let mut see = |at: RemoteAddr, bytes: &[u8]| drop(found.insert(at.0, bytes.to_vec()));
     let mut spans = spans.iter().copied();
-    let pass = reader
-        .any()
-        .pass(&mut spans, 64 << 10, &mut buffer, Some(&mut see));
+    let pass = reader.pass(&mut spans, 64 << 10, &mut buffer, Some(&mut see));
     (pass, found)
 }
 
@@ -129,7 +127,7 @@ fn a_live_process_is_read_whole_and_stays_as_it_was() {
     let waiting = Waiting::new();
     let target = Target::process(waiting.pid(), PAGE);
     let before = waiting.state();
-    let mut reader = AnyReader::open(Method::Hybrid, &target).unwrap();
+    let mut reader = Hybrid::open(&target).unwrap();
     let (pass, hybrid) = read(&mut reader, &waiting.spans());
     let care = *reader.care().unwrap();
     assert_eq!(pass.end, End::Complete, "{care:?}");
@@ -139,7 +137,7 @@ fn a_live_process_is_read_whole_and_stays_as_it_was() {
         "{care:?}"
     );
 
-    let mut reader = AnyReader::open(Method::Proc, &target).unwrap();
+    let mut reader = ProcMem::open(target.pid).unwrap();
     let hybrid = pages(&hybrid);
     let mut compared = 0;
     for (&start, page) in &hybrid {
@@ -182,7 +180,7 @@ fn memory_of_every_state_is_got_without_touching_it() {
     };
     let before = entries();
     let target = Target::process(std::process::id().cast_signed(), PAGE);
-    let mut reader = AnyReader::open(Method::Hybrid, &target).unwrap();
+    let mut reader = Hybrid::open(&target).unwrap();
     let whole = RemoteSpan {
         start: RemoteAddr(start),
         len: 6 * PAGE as u64,
@@ -259,7 +257,7 @@ fn forked_meanwhile(region: &mut Region) -> [(u64, u64); 4] {
     let spans = [page(0, 1), page(1, FORKED_PAGES - 1)];
     let (mut obedient, pid) = Obedient::new(region);
     let mut buffer = vec![0; BUFFER_BYTES];
-    let mut reader = AnyReader::open(Method::Hybrid, &Target::process(pid, PAGE)).unwrap();
+    let mut reader = Hybrid::open(&Target::process(pid, PAGE)).unwrap();
     [0, 1, 2, 3].map(|pass| {
         let mut number = 3 * pass;
         let mut spans = spans.into_iter().inspect(|_| {
@@ -270,7 +268,7 @@ fn forked_meanwhile(region: &mut Region) -> [(u64, u64); 4] {
             }
         });
         let before = *reader.care().unwrap();
-        let pass = reader.any().pass(&mut spans, 1 << 20, &mut buffer, None);
+        let pass = reader.pass(&mut spans, 1 << 20, &mut buffer, None);
         let bytes = FORKED_PAGES * PAGE;
         assert_eq!((pass.bytes, pass.end), (bytes as u64, End::Complete));
         assert!(buffer[..bytes].iter().all(|&byte| byte == 9));
@@ -337,13 +335,11 @@ fn nothing_races_with_a_process_that_is_halted() {
         pids.all(|pid| state(pid.parse().unwrap()) == 'Z')
     });
     let target = Target::process(child.pid(), PAGE);
-    let mut reader = AnyReader::open(Method::Hybrid, &target).unwrap();
+    let mut reader = Hybrid::open(&target).unwrap();
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut raced = [0; 20];
     for raced in &mut raced {
-        let pass = reader
-            .any()
-            .pass(&mut [span].into_iter(), 1 << 20, &mut buffer, None);
+        let pass = reader.pass(&mut [span].into_iter(), 1 << 20, &mut buffer, None);
         assert_eq!((pass.bytes, pass.end), (span.len, End::Complete));
         assert!(buffer.iter().all(|&byte| byte == 9));
         *raced = reader.care().unwrap().pin_faults.unwrap();
@@ -364,7 +360,7 @@ fn ptrace_reads_a_process_that_is_no_child_of_the_readers() {
         len: PAGE as u64,
     };
     let tracer = || common::field(&format!("/proc/{}/status", waiting.pid()), "TracerPid:").next();
-    let ptrace = match AnyReader::open(Method::Ptrace, &target) {
+    let ptrace = match Ptrace::attach(&target) {
         Ok(mut reader) => {
             assert_eq!(state(waiting.pid()), 't');
             read(&mut reader, &[top]).1
@@ -376,7 +372,7 @@ fn ptrace_reads_a_process_that_is_no_child_of_the_readers() {
     };
     assert_eq!(tracer().as_deref(), Some("0"));
     wait_for("going on", &|| state(waiting.pid()) == 'S');
-    let mut reader = AnyReader::open(Method::Proc, &target).unwrap();
+    let mut reader = ProcMem::open(target.pid).unwrap();
     let proc = read(&mut reader, &[top]).1;
     assert!(ptrace == proc && proc[&top.start.0].iter().any(|&byte| byte != 0));
 }

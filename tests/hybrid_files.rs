@@ -7,7 +7,7 @@ mod helpers;
 
 use common::{Folder, is_root, stdout, whole_stream};
 use cowitness::proc::maps::MapsLine;
-use cowitness::reader::{AnyReader, Care, Method, Target};
+use cowitness::reader::{Care, Hybrid, Method, Reader, Target};
 use cowitness::sys::RemoteAddr;
 use cowitness::sys::remote::RemoteSpan;
 use cowitness::sys::resident::resident_pages;
@@ -98,21 +98,20 @@ fn mapping(pid: u32, name: &str) -> RemoteSpan {
     }
 }
 
-fn reader(method: Method, pid: u32) -> AnyReader<'static> {
-    let target = Target::process(pid.cast_signed(), PAGE);
-    AnyReader::open(method, &target).unwrap()
+fn process(pid: u32) -> Target<'static> {
+    Target::process(pid.cast_signed(), PAGE)
 }
 
 /// What hybrid gives of it, by offset, and what became of its pages.
 fn read(pid: u32, span: RemoteSpan) -> (BTreeMap<usize, Vec<u8>>, Care) {
-    let mut reader = reader(Method::Hybrid, pid);
+    let mut reader = Hybrid::open(&process(pid)).unwrap();
     let mut found = BTreeMap::new();
     let mut see = |at: RemoteAddr, bytes: &[u8]| {
         found.insert((at.0 - span.start.0) as usize, bytes.to_vec());
     };
     let mut buffer = vec![0; 1 << 20];
     let spans = &mut [span].into_iter();
-    reader.any().pass(spans, PAGE, &mut buffer, Some(&mut see));
+    reader.pass(spans, PAGE, &mut buffer, Some(&mut see));
     (found, *reader.care().unwrap())
 }
 
@@ -296,17 +295,20 @@ sys.stdin.read()
             start: RemoteAddr(target.ready.parse().unwrap()),
             len: PAGE as u64,
         };
-        let by = |method| {
-            let mut reader = reader(method, target.pid());
+        let by = |method: Method| {
             let mut found = vec![0xee; PAGE];
             let mut see = |at: RemoteAddr, bytes: &[u8]| {
                 let at = (at.0 - span.start.0) as usize;
                 found[at..at + bytes.len()].copy_from_slice(bytes);
             };
             let mut buffer = vec![0; 1 << 20];
-            let spans = &mut [span].into_iter();
-            let pass = reader.any().pass(spans, PAGE, &mut buffer, Some(&mut see));
-            (pass.bytes, found)
+            let mut bytes = 0;
+            let lent = method.lend(&process(target.pid()), &mut |reader| {
+                let spans = &mut [span].into_iter();
+                bytes = reader.pass(spans, PAGE, &mut buffer, Some(&mut see)).bytes;
+            });
+            lent.unwrap();
+            (bytes, found)
         };
         let [hybrid, map_files, proc] = [Method::Hybrid, Method::MapFiles, Method::Proc].map(by);
         assert_eq!(proc.0, PAGE as u64);

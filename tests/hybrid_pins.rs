@@ -4,7 +4,7 @@
 mod common;
 
 use common::{field, is_root, vmread_splits};
-use cowitness::reader::{AnyReader, Care, Method, Target};
+use cowitness::reader::{Care, Method, Target};
 use cowitness::sys::process::{Child, Side, fork, sleep_forever};
 use cowitness::sys::remote::RemoteSpan;
 use cowitness::sys::{Region, RemoteAddr, cpu};
@@ -79,11 +79,15 @@ fn moved(before: &[u64], after: &[u64]) -> usize {
 /// Reads all of it once.
 fn read(method: Method, pid: i32, memory: RemoteSpan) -> Option<Care> {
     let mut buffer = vec![0; 1 << 20];
-    let mut reader = AnyReader::open(method, &Target::process(pid, PAGE)).unwrap();
-    let spans = &mut [memory].into_iter();
-    let pass = reader.any().pass(spans, 1 << 20, &mut buffer, None);
-    assert_eq!(pass.bytes, memory.len);
-    reader.care().copied()
+    let mut care = None;
+    let lent = method.lend(&Target::process(pid, PAGE), &mut |reader| {
+        let spans = &mut [memory].into_iter();
+        let pass = reader.pass(spans, 1 << 20, &mut buffer, None);
+        assert_eq!(pass.bytes, memory.len);
+        care = reader.care().copied();
+    });
+    lent.unwrap();
+    care
 }
 
 /// Whether a pin unshares here, and `hybrid` pins at all.

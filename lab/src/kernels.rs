@@ -3,7 +3,7 @@
 mod apt;
 pub mod cache;
 pub mod image;
-mod modules;
+pub mod modules;
 pub mod table;
 
 use crate::answer::{self, Answer};

@@ -5,6 +5,7 @@
 mod seal;
 
 use cowitness::emit::crc::Crc32;
+use cowitness_lab::kernels::modules;
 use cowitness_lab::scratch::Scratch;
 use seal::resealed;
 use sha2::{Digest, Sha256};
@@ -40,9 +41,12 @@ impl Stage {
             .map(|byte| format!("{byte:02x}"))
             .collect();
         fs::write(kernels.join("image"), image).unwrap();
+        // The same bytes do for the modules; nothing is booted.
+        let modules: Vec<&str> = modules::wanted().collect();
         let record = format!(
             "package = \"linux-image\"\nversion = \"1\"\nrelease = \"{release}\"\n\
-             sha256 = \"{hash}\"\nfile = \"image\"\n"
+             sha256 = \"{hash}\"\nfile = \"image\"\n[modules]\nwanted = {modules:?}\n\
+             lacking = []\nsha256 = \"{hash}\"\nfile = \"image\"\n"
         );
         fs::write(
             kernels.join("bullseye-linux-image-cloud-arm64.toml"),

@@ -304,7 +304,12 @@ fn a_signal_ends_a_run_whose_rows_nobody_takes() {
         begun.set(begun.get() || !empty);
         begun.get() && empty
     });
-    assert_eq!(ended, (None, Some(2)));
+    // By the signal itself, or, where it comes while the last of the stores is removed, with the
+    // status that a shell shows for that.
+    assert!(
+        matches!(ended, (None, Some(2)) | (Some(130), None)),
+        "{ended:?}"
+    );
 }
 
 /// As nohup(1) starts a program: what is ignored stays ignored.

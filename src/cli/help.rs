@@ -1,8 +1,8 @@
 //! Help texts, laid out from the tables of options.
 
 use super::{
-    COMMANDS, CommandSpec, HasCommon, OptionWord, Topic, audit, bench, common_options, env, memmap,
-    probe, selftest, sharing, startup, survey, usage_line,
+    COMMANDS, CommandSpec, HasCommon, OptionWord, Topic, audit, bench, env, memmap, probe,
+    selftest, sharing, startup, survey, usage_line,
 };
 use crate::sys::Errno;
 use crate::sys::stdio::Output;
@@ -11,6 +11,7 @@ use crate::text::{Full, Text};
 /// Width of the first column: the longest `--option VALUE` and two spaces.
 const COLUMN: usize = 24;
 
+#[inline(never)]
 pub(super) fn print(topic: Topic, out: Output) -> Result<(), Errno> {
     match topic {
         Topic::Program => program(out),
@@ -66,19 +67,17 @@ fn startup(out: Output) -> Result<(), Errno> {
     )
 }
 
-fn command<T: HasCommon>(spec: &CommandSpec<T>, topic: Topic, out: Output) -> Result<(), Errno> {
+fn command<T: HasCommon>(
+    spec: &'static CommandSpec<T>,
+    topic: Topic,
+    out: Output,
+) -> Result<(), Errno> {
     line(out, &[spec.name, ": ", spec.purpose])?;
     line(out, &["\n", usage_line(topic)])?;
     line(out, &["\n", spec.about])?;
     out.write_all(b"options:\n")?;
-    for option in spec.options.iter().chain(&common_options::<T>()) {
-        describe(
-            out,
-            &OptionWord {
-                help: help_of(topic, &option.word),
-                ..option.word
-            },
-        )?;
+    for word in (0..).map_while(|index| spec.word(index)) {
+        describe(out, word, help_of(topic, word))?;
     }
     closing_options(out)?;
     out.write_all(b"\nexamples:\n")?;
@@ -101,11 +100,11 @@ const fn help_of(topic: Topic, word: &OptionWord) -> &'static str {
     }
 }
 
-fn describe(out: Output, option: &OptionWord) -> Result<(), Errno> {
+fn describe(out: Output, option: &OptionWord, help: &str) -> Result<(), Errno> {
     let comma = if option.short.is_empty() { "" } else { ", " };
     let space = if option.value.is_empty() { "" } else { " " };
     let left = [option.short, comma, option.name, space, option.value];
-    two_columns(out, &left, &[option.help])?;
+    two_columns(out, &left, &[help])?;
     if option.default.is_empty() {
         return Ok(());
     }

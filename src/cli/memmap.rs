@@ -5,7 +5,7 @@
 
 use super::{
     CommandSpec, Common, Effective, HasCommon, OptionSpec, OptionWord, Problem, Refused, Request,
-    Topic, UsageError, Word, common_options, note, value,
+    Topic, UsageError, Word, note, value,
 };
 use crate::emit::memmap_row::MODES;
 use core::ffi::CStr;
@@ -262,12 +262,11 @@ pub(super) fn parse(
     options: &mut Options,
     effective: &mut Effective,
 ) -> Result<Request, UsageError> {
-    let common = common_options::<Options>();
-    let table = || OPTIONS.iter().chain(&common);
-    for OptionSpec { word, set } in table().filter(|one| !one.word.default.is_empty()) {
-        let applied = set(options, word.default.as_bytes());
-        debug_assert_eq!(applied, Ok(()), "{}", word.name);
-        note(effective, word.name, word.default.as_bytes());
+    let option = |index| Some((index, SPEC.word(index)?));
+    for (index, word) in (0..).map_while(option) {
+        if !word.default.is_empty() {
+            take(index, word.default.as_bytes(), options, effective)?;
+        }
     }
     let mut words = (2..).map_while(argument);
     while let Some(operand) = words.next() {
@@ -277,7 +276,8 @@ pub(super) fn parse(
             b"-V" | b"--version" => return Ok(Request::Version),
             _ => {}
         }
-        let Some(OptionSpec { word, set }) = table().find(|one| one.word.is_named(name)) else {
+        let mut table = (0..).map_while(option);
+        let Some((index, word)) = table.find(|(_, word)| word.is_named(name)) else {
             take_file(operand, options)?;
             note(effective, "--file", name);
             continue;
@@ -290,11 +290,23 @@ pub(super) fn parse(
                 Problem::MissingValue(kind),
             ))?,
         };
-        set(options, value)
-            .map_err(|Refused| fail(value, word.name, Problem::BadValue(word.allowed)))?;
-        note(effective, word.name, value);
+        take(index, value, options, effective)?;
     }
     whole(options)
+}
+
+/// The value of the option of that number.
+fn take(
+    index: usize,
+    value: Word,
+    options: &mut Options,
+    effective: &mut Effective,
+) -> Result<(), UsageError> {
+    let name = SPEC.word(index).map_or("", |word| word.name);
+    let taken = SPEC.set(index, options, value);
+    taken.map_err(|problem| fail(value, name, problem))?;
+    note(effective, name, value);
+    Ok(())
 }
 
 /// A word that is no option.

@@ -231,52 +231,71 @@ pub const COMMANDS: [(&str, &str, Topic); 10] = [
 ];
 
 /// The options every command takes.
-#[must_use]
-pub const fn common_options<T: HasCommon>() -> [OptionSpec<T>; 3] {
-    [
-        OptionSpec {
-            word: OptionWord {
-                name: "--quiet",
-                short: "-q",
-                value: "",
-                default: "",
-                allowed: "no value",
-                help: "no progress line and no summary on stderr",
-            },
-            set: |options, _| {
-                options.common().quiet = true;
-                Ok(())
-            },
+pub static COMMON: [OptionSpec<Common>; 3] = [
+    OptionSpec {
+        word: OptionWord {
+            name: "--quiet",
+            short: "-q",
+            value: "",
+            default: "",
+            allowed: "no value",
+            help: "no progress line and no summary on stderr",
         },
-        OptionSpec {
-            word: OptionWord {
-                name: "--label",
-                short: "",
-                value: "TEXT",
-                default: "",
-                allowed: "at most 64 bytes of UTF-8 without control characters",
-                help: "copied to the label column and the environment",
-            },
-            set: |options, word| {
-                options.common().label = value::label(word)?;
-                Ok(())
-            },
+        set: |options, _| {
+            options.quiet = true;
+            Ok(())
         },
-        OptionSpec {
-            word: OptionWord {
-                name: "--seed",
-                short: "",
-                value: "N",
-                default: "1",
-                allowed: "0 to 18446744073709551615",
-                help: "where the shuffled order starts from; same seed, same order",
-            },
-            set: |options, word| {
-                options.common().seed = value::number(word, 0, u64::MAX)?;
-                Ok(())
-            },
+    },
+    OptionSpec {
+        word: OptionWord {
+            name: "--label",
+            short: "",
+            value: "TEXT",
+            default: "",
+            allowed: "at most 64 bytes of UTF-8 without control characters",
+            help: "copied to the label column and the environment",
         },
-    ]
+        set: |options, word| {
+            options.label = value::label(word)?;
+            Ok(())
+        },
+    },
+    OptionSpec {
+        word: OptionWord {
+            name: "--seed",
+            short: "",
+            value: "N",
+            default: "1",
+            allowed: "0 to 18446744073709551615",
+            help: "where the shuffled order starts from; same seed, same order",
+        },
+        set: |options, word| {
+            options.seed = value::number(word, 0, u64::MAX)?;
+            Ok(())
+        },
+    },
+];
+
+impl<T: HasCommon> CommandSpec<T> {
+    /// How an option is written and explained, by its number: the common ones are the last.
+    fn word(&'static self, index: usize) -> Option<&'static OptionWord> {
+        match self.options.get(index) {
+            Some(own) => Some(&own.word),
+            None => Some(&COMMON.get(index - self.options.len())?.word),
+        }
+    }
+
+    /// Takes over the value of the option of that number.
+    fn set(&self, index: usize, options: &mut T, value: Word) -> Result<(), Problem> {
+        let (allowed, taken) = match self.options.get(index) {
+            Some(own) => (own.word.allowed, (own.set)(options, value)),
+            None => {
+                let common = &COMMON[index - self.options.len()];
+                (common.word.allowed, (common.set)(options.common(), value))
+            }
+        };
+        taken.map_err(|Refused| Problem::BadValue(allowed))
+    }
 }
 
 /// Reads argv, the program's name included, into `asked`.
@@ -346,17 +365,10 @@ fn options<T: HasCommon>(
     options: &mut T,
     effective: &mut Effective,
 ) -> Result<Request, UsageError> {
-    let common = common_options::<T>();
-    let mut table = Vec::<&OptionSpec<T>, OPTIONS_MAX>::new();
-    // `tables_fit` proves that there is room for both tables of every command.
-    table.extend(spec.options.iter().chain(&common));
-    let option = |index: usize| table.get(index).map(|option| &option.word);
+    let option = |index| spec.word(index);
     let operand = spec.operand.as_ref();
     let mut set = |place: Place, value| match (place, operand) {
-        (Place::Option(index), _) => {
-            let OptionSpec { word, set } = table[index];
-            set(options, value).map_err(|Refused| Problem::BadValue(word.allowed))
-        }
+        (Place::Option(index), _) => spec.set(index, options, value),
         (Place::Operand, Some(operand)) if !(operand.is_set)(options) => {
             (operand.set)(options, value).map_err(|Refused| Problem::BadValue(operand.allowed))
         }
@@ -382,10 +394,10 @@ enum Place {
 
 /// The walk over the words, the same for all commands: `option` is the table by number,
 /// `operand` the name of the word that is no option, `set` takes a word over.
-fn walk<'t>(
+fn walk(
     topic: Topic,
     words: &mut dyn Iterator<Item = Word>,
-    option: &dyn Fn(usize) -> Option<&'t OptionWord>,
+    option: &dyn Fn(usize) -> Option<&'static OptionWord>,
     operand: &'static str,
     set: &mut dyn FnMut(Place, Word) -> Result<(), Problem>,
     effective: &mut Effective,

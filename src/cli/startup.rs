@@ -6,7 +6,7 @@
 use super::bench::Pin;
 use super::{
     CommandSpec, Common, Effective, HasCommon, OptionSpec, OptionWord, Problem, Refused, Request,
-    Topic, UsageError, Word, bench, common_options, options, value,
+    Topic, UsageError, Word, bench, options, value,
 };
 use crate::measure::rounds::ARMS_MAX;
 use crate::proc::number;
@@ -437,11 +437,9 @@ fn program(here: Word, index: usize) -> Result<Option<Arm>, UsageError> {
 const OBJECTS_MAX: u64 = 100_000;
 
 /// The number of the word behind an option and its value.
-fn after_option(spec: &CommandSpec<Options>, here: Word, index: usize) -> usize {
-    let common = common_options::<Options>();
-    let mut table = spec.options.iter().chain(&common);
-    let takes_next =
-        table.any(|option| option.word.is_named(here) && !option.word.value.is_empty());
+fn after_option(spec: &'static CommandSpec<Options>, here: Word, index: usize) -> usize {
+    let mut table = (0..).map_while(|index| spec.word(index));
+    let takes_next = table.any(|word| word.is_named(here) && !word.value.is_empty());
     index + 1 + usize::from(takes_next)
 }
 

@@ -134,24 +134,26 @@ fn every_senseless_line_names_its_word() {
 /// Every default is accepted by its own option, and the tables fit where they are kept.
 #[test]
 fn tables_fit() {
-    fn check<T: HasCommon>(spec: &CommandSpec<T>) {
-        let common = common_options::<T>();
-        assert!(spec.options.len() + common.len() <= OPTIONS_MAX);
-        for option in spec.options.iter().chain(&common) {
-            let word = &option.word;
+    fn check<T: HasCommon>(spec: &'static CommandSpec<T>) {
+        assert!(spec.options.len() + COMMON.len() <= OPTIONS_MAX);
+        for (index, word) in (0..).map_while(|index| Some((index, spec.word(index)?))) {
             if !word.default.is_empty() {
-                let set = (option.set)(&mut T::default(), word.default.as_bytes());
+                let set = spec.set(index, &mut T::default(), word.default.as_bytes());
                 assert_eq!(set, Ok(()), "{} {}", word.name, word.default);
             }
             let line: String = [word.name, word.help, word.allowed].concat();
             assert!(line.is_ascii() && !word.help.is_empty() && !word.allowed.is_empty());
         }
     }
+    check(&audit::SPEC);
     check(&bench::SPEC);
     check(&env::SPEC);
+    check(&memmap::SPEC);
+    check(&probe::SPEC);
     check(&startup::AB);
     check(&startup::SLOPE);
     check(&sharing::SPEC);
+    check(&survey::SPEC);
 }
 
 #[test]

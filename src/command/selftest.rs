@@ -64,6 +64,7 @@ struct Bench<'b> {
 ///
 /// # Errors
 /// [`Error::Checks`] if any failed; standard output's.
+#[inline(never)]
 pub fn run(auxv: &Auxv) -> Result<(), Error> {
     let mut bench = Bench {
         auxv,

@@ -30,6 +30,7 @@ const TOTAL: &str = "[total]";
 ///
 /// # Errors
 /// See [`Error`]. Rows of VMAs that were looked at are already written.
+#[inline(never)]
 pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
     let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
     if !proc_is_ours() {

@@ -69,14 +69,23 @@ impl<S: Sink> Preamble<S> {
     /// # Errors
     /// The sink's.
     pub fn header<'a, R: Record<'a>>(
+        self,
+        rows_intended: u64,
+    ) -> Result<Rows<S>, StreamError<S::Error>> {
+        self.columns(R::COLUMNS, rows_intended)
+    }
+
+    /// The same code for every record.
+    fn columns(
         mut self,
+        columns: &[&str],
         rows_intended: u64,
     ) -> Result<Rows<S>, StreamError<S::Error>> {
         let mut count = Text::new();
         self.note("rows", count.number(rows_intended).read()?)?;
         let mut header = Row::new();
         header.field(&"record");
-        for column in R::COLUMNS {
+        for column in columns {
             header.field(column);
         }
         let mut rows = Rows {

@@ -3,7 +3,7 @@
 
 use super::evidence::{After, Evidence, Memory, PageTables};
 use super::footprint::{FootprintError, usage};
-use super::pass::{TimedPass, timed, verifying};
+use super::pass::{TimedPass, timed, touch_stack, verifying};
 use super::plan::Case;
 use crate::emit::bench_row::NOT_APPLICABLE;
 use crate::emit::record::Status;
@@ -11,7 +11,7 @@ use crate::fixture::{Arena, Exclusive, Fixture, FixtureError};
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
 use crate::reader::hybrid::Obstacle;
-use crate::reader::{AnyReader, End, Method, Pass, Target};
+use crate::reader::{End, Method, Pass, Reader, Target};
 use crate::sys::file::Process;
 use crate::sys::segments::Backing;
 use crate::sys::{Clock, Errno, Region, errno};
@@ -114,6 +114,10 @@ enum Stop {
 /// The child ended, or /proc does not show it (it may be another pid namespace's).
 const TARGET_LOST: &str = "target-lost-or-not-in-this-proc";
 
+/// More of the stack than a pass takes: of `hybrid`, which takes the most, the rehearsal of one page
+/// may not come as deep.
+const PASS_STACK_BYTES: usize = 32 << 10;
+
 /// How far splits and faults may differ: the machine may add a fault of its own.
 const HANDFUL: u64 = 16;
 
@@ -184,19 +188,40 @@ impl Bench {
         measured: &mut Measured,
     ) -> Result<(), Stop> {
         let target = Target::child(fixture.child(), arena.segments(), arena.page_bytes());
-        let mut reader =
-            AnyReader::open(case.method, &target).map_err(|error| failed(case.method, error))?;
+        let mut ended = Ok(());
+        let lent = case.method.lend(&target, &mut |reader| {
+            ended = self.passes(case, reader, fixture, arena, measured);
+        });
+        lent.map_err(|error| failed(case.method, error))?;
+        ended?;
+        if self.first_write {
+            // A stopped child could not write; a reader that stopped it has let it go.
+            let ns = fixture.first_write().map_err(Stop::Run)?;
+            measured.first_write_ns = Some(ns).filter(|&ns| ns > 0);
+        }
+        Ok(())
+    }
+
+    fn passes(
+        &mut self,
+        case: &Case,
+        reader: &mut dyn Reader,
+        fixture: &Fixture,
+        arena: &Arena,
+        measured: &mut Measured,
+    ) -> Result<(), Stop> {
+        touch_stack::<PASS_STACK_BYTES>();
         let mut observer = Observer::open(fixture, arena, &mut self.memory)?;
         let before = observer.prove(self.backing, self.exclusive, measured)?;
 
         let segments = arena.segments();
         let buffer = self.buffer.bytes_mut();
-        let pass = |reader: &mut AnyReader<'_>, segments, buffer: &mut [u8]| {
-            timed(reader.any(), self.clock, segments, case.block_bytes, buffer)
+        let pass = |reader: &mut dyn Reader, segments, buffer: &mut [u8]| {
+            timed(reader, self.clock, segments, case.block_bytes, buffer)
         };
-        pass(&mut reader, self.rehearsal.segments(), buffer);
+        pass(reader, self.rehearsal.segments(), buffer);
         let rehearsed = reader.care().map_or(0, |care| care.pinned);
-        let cold = pass(&mut reader, segments, buffer);
+        let cold = pass(reader, segments, buffer);
         let care = reader.care();
         measured.pinned = care.map(|care| (care.pinned - rehearsed, care.not_pinned));
         let wanted = segments.shape().readable_bytes() as u64;
@@ -209,7 +234,7 @@ impl Bench {
             agree(measured)?;
         }
         for _ in 0..self.warm_passes {
-            let warm = pass(&mut reader, segments, buffer);
+            let warm = pass(reader, segments, buffer);
             outcome(case.method, &warm, wanted, warm.is_sound(segments, buffer))?;
             measured.warm.add(&warm);
         }
@@ -217,15 +242,8 @@ impl Bench {
         let block_bytes = case.block_bytes.max(arena.page_bytes());
         verify(
             case.method,
-            verifying(reader.any(), segments, block_bytes, buffer),
-        )?;
-        if self.first_write {
-            // A stopped child could not write; a reader that stopped it lets it go here.
-            drop(reader);
-            let ns = fixture.first_write().map_err(Stop::Run)?;
-            measured.first_write_ns = Some(ns).filter(|&ns| ns > 0);
-        }
-        Ok(())
+            verifying(reader, segments, block_bytes, buffer),
+        )
     }
 }
 

@@ -5,6 +5,7 @@ use crate::fixture::content;
 use crate::reader::{End, Pass, Reader};
 use crate::sys::process::{Faults, own_faults};
 use crate::sys::{Clock, RemoteAddr, Segments};
+use core::hint::black_box;
 
 /// One pass over an arena, timed.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,13 @@ pub struct TimedPass {
     pub faults: Option<Faults>,
     /// What the reader did.
     pub pass: Pass,
+}
+
+/// Writes to so much of the stack below the caller: a first write to a page is a fault of the tool's
+/// own, and after a fork every write is a first one.
+#[inline(never)]
+pub fn touch_stack<const BYTES: usize>() {
+    black_box([0_u8; BYTES]);
 }
 
 /// Reads every segment once, timed.

@@ -24,6 +24,12 @@ pub struct Line<'a> {
 #[derive(Debug)]
 pub struct LineBuffer<const N: usize> {
     bytes: [u8; N],
+    marks: Marks,
+}
+
+/// What is where in the bytes; one code for every size.
+#[derive(Clone, Copy, Debug)]
+struct Marks {
     /// `start <= searched <= end <= N`: `start..end` is not handed out yet and has no
     /// line feed before `searched`.
     start: usize,
@@ -33,6 +39,15 @@ pub struct LineBuffer<const N: usize> {
     skipping: bool,
 }
 
+impl Marks {
+    const NEW: Self = Self {
+        start: 0,
+        searched: 0,
+        end: 0,
+        skipping: false,
+    };
+}
+
 impl<const N: usize> LineBuffer<N> {
     /// An empty buffer. `N` must not be 0.
     #[must_use]
@@ -40,43 +55,32 @@ impl<const N: usize> LineBuffer<N> {
         const { assert!(N > 0) }
         Self {
             bytes: [0; N],
-            start: 0,
-            searched: 0,
-            end: 0,
-            skipping: false,
+            marks: Marks::NEW,
         }
     }
 
     /// Forgets everything, for the next file.
     pub fn clear(&mut self) {
-        self.start = 0;
-        self.searched = 0;
-        self.end = 0;
-        self.skipping = false;
+        self.marks = Marks::NEW;
     }
 
     /// The free bytes to read into. Moves the unfinished line to the front first; it is
     /// never empty once [`next_line`](Self::next_line) has said `None`.
     pub fn space(&mut self) -> &mut [u8] {
-        if self.start > 0 {
-            self.bytes.copy_within(self.start..self.end, 0);
-            self.searched -= self.start;
-            self.end -= self.start;
-            self.start = 0;
-        }
-        &mut self.bytes[self.end..]
+        self.marks.move_up(&mut self.bytes);
+        &mut self.bytes[self.marks.end..]
     }
 
     /// The first `n` bytes of [`space`](Self::space) are now data; no more than the
     /// space can be.
     pub fn filled(&mut self, n: usize) {
-        self.end = self.end.saturating_add(n).min(N);
+        self.marks.end = self.marks.end.saturating_add(n).min(N);
     }
 
     /// The next line that has its line feed, or a truncated one as soon as it fills the
     /// buffer. `None` asks for more data.
     pub fn next_line(&mut self) -> Option<Line<'_>> {
-        let taken = self.take()?;
+        let taken = self.marks.take(&self.bytes)?;
         Some(self.line(taken))
     }
 
@@ -84,7 +88,8 @@ impl<const N: usize> LineBuffer<N> {
     /// then the last line if it has no line feed. Once it says `None`, the buffer is as
     /// new.
     pub fn finish(&mut self) -> Option<Line<'_>> {
-        let taken = self.take().or_else(|| self.take_rest())?;
+        let taken = self.marks.take(&self.bytes);
+        let taken = taken.or_else(|| self.marks.take_rest())?;
         Some(self.line(taken))
     }
 
@@ -99,7 +104,7 @@ impl<const N: usize> LineBuffer<N> {
         mut read: impl FnMut(&mut [u8]) -> Result<usize, E>,
     ) -> Result<Option<Line<'_>>, E> {
         loop {
-            if let Some(taken) = self.take() {
+            if let Some(taken) = self.marks.take(&self.bytes) {
                 return Ok(Some(self.line(taken)));
             }
             match read(self.space())? {
@@ -115,45 +120,56 @@ impl<const N: usize> LineBuffer<N> {
             truncated: taken.truncated,
         }
     }
+}
 
-    fn take(&mut self) -> Option<Taken> {
-        if self.skipping {
-            self.skip();
+impl Marks {
+    fn move_up(&mut self, bytes: &mut [u8]) {
+        if self.start > 0 {
+            bytes.copy_within(self.start..self.end, 0);
+            self.searched -= self.start;
+            self.end -= self.start;
+            self.start = 0;
         }
-        if let Some(feed) = self.line_feed() {
-            let bytes = self.start..feed;
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Option<Taken> {
+        if self.skipping {
+            self.skip(bytes);
+        }
+        if let Some(feed) = self.line_feed(bytes) {
+            let line = self.start..feed;
             self.start = feed + 1;
             self.searched = self.start;
-            return Some(Taken::whole(bytes));
+            return Some(Taken::whole(line));
         }
-        let full = self.start == 0 && self.end == N;
+        let full = self.start == 0 && self.end == bytes.len();
         if !full {
             return None;
         }
-        self.start = N;
+        self.start = self.end;
         self.skipping = true;
         Some(Taken {
-            bytes: 0..N,
+            bytes: 0..self.end,
             truncated: true,
         })
     }
 
     fn take_rest(&mut self) -> Option<Taken> {
         let rest = self.start..self.end;
-        self.clear();
+        *self = Self::NEW;
         (!rest.is_empty()).then_some(Taken::whole(rest))
     }
 
-    fn skip(&mut self) {
-        let feed = self.line_feed();
+    fn skip(&mut self, bytes: &[u8]) {
+        let feed = self.line_feed(bytes);
         self.skipping = feed.is_none();
         self.start = feed.map_or(self.end, |feed| feed + 1);
         self.searched = self.start;
     }
 
     /// Where the first line feed of `start..end` is; looks at no byte twice.
-    fn line_feed(&mut self) -> Option<usize> {
-        let unseen = &self.bytes[self.searched..self.end];
+    fn line_feed(&mut self, bytes: &[u8]) -> Option<usize> {
+        let unseen = &bytes[self.searched..self.end];
         let feed = unseen.iter().position(|byte| *byte == b'\n');
         let found = feed.map(|at| self.searched + at);
         self.searched = found.unwrap_or(self.end);

@@ -1,79 +1,70 @@
 //! Any of the readers, chosen by name.
 
 use super::{
-    Care, Hybrid, Kcore, MapFiles, Memcpy, Method, ProcMem, ProcSeek, Ptrace, Reader, Target,
-    Vmread, VmreadBatch,
+    Hybrid, Kcore, MapFiles, Memcpy, Method, ProcMem, ProcSeek, Ptrace, Reader, Target, Vmread,
+    VmreadBatch,
 };
 use crate::sys::Errno;
 
-/// Any of the readers, chosen by name.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "one lives at a time, on the stack, and there is no allocator to box it with"
-)]
-pub enum AnyReader<'t> {
-    /// `proc`.
-    Proc(ProcMem),
-    /// `proc-seek`.
-    ProcSeek(ProcSeek),
-    /// `vmread`.
-    Vmread(Vmread),
-    /// `vmread-batch`.
-    VmreadBatch(VmreadBatch),
-    /// `ptrace`.
-    Ptrace(Ptrace<'t>),
-    /// `kcore`.
-    Kcore(Kcore),
-    /// `map-files`.
-    MapFiles(MapFiles),
-    /// `hybrid`.
-    Hybrid(Hybrid),
-    /// `memcpy`.
-    Memcpy(Memcpy<'t>),
-}
-
-impl<'t> AnyReader<'t> {
-    /// Opens `method` for a process.
+impl Method {
+    /// Opens this reader for a process, and lends it to `then`.
+    ///
+    /// It lives on the stack, where `hybrid` takes some 70 KiB and `proc` one descriptor. So each of
+    /// the large ones has a frame of its own: in one they would take the largest's, whoever reads.
     ///
     /// # Errors
-    /// The mechanism's own, which [`Method::refusal`] puts in words; `EINVAL` for `memcpy`
-    /// without segments.
-    pub fn open(method: Method, target: &Target<'t>) -> Result<Self, Errno> {
+    /// The mechanism's own, which [`refusal`](Self::refusal) puts in words; `EINVAL` for `memcpy`
+    /// without segments. Then `then` was not called.
+    pub fn lend(
+        self,
+        target: &Target<'_>,
+        then: &mut dyn FnMut(&mut dyn Reader),
+    ) -> Result<(), Errno> {
         let pid = target.pid;
-        Ok(match method {
-            Method::Proc => Self::Proc(ProcMem::open(pid)?),
-            Method::ProcSeek => Self::ProcSeek(ProcSeek::open(pid)?),
-            Method::Vmread => Self::Vmread(Vmread::new(pid)),
-            Method::VmreadBatch => Self::VmreadBatch(VmreadBatch::new(pid)),
-            Method::Ptrace => Self::Ptrace(Ptrace::attach(target)?),
-            Method::Kcore => Self::Kcore(Kcore::open(target)?),
-            Method::MapFiles => Self::MapFiles(MapFiles::open(target)?),
-            Method::Hybrid => Self::Hybrid(Hybrid::open(target)?),
-            Method::Memcpy => Self::Memcpy(Memcpy::new(target.segments.ok_or(Errno::INVAL)?)),
-        })
-    }
-
-    /// The reader.
-    pub fn any(&mut self) -> &mut dyn Reader {
         match self {
-            Self::Proc(reader) => reader,
-            Self::ProcSeek(reader) => reader,
-            Self::Vmread(reader) => reader,
-            Self::VmreadBatch(reader) => reader,
-            Self::Ptrace(reader) => reader,
-            Self::Kcore(reader) => reader,
-            Self::MapFiles(reader) => reader,
-            Self::Hybrid(reader) => reader,
-            Self::Memcpy(reader) => reader,
+            Self::Proc => then(&mut ProcMem::open(pid)?),
+            Self::ProcSeek => then(&mut ProcSeek::open(pid)?),
+            Self::Vmread => then(&mut Vmread::new(pid)),
+            Self::VmreadBatch => lend_batch(pid, then),
+            Self::Ptrace => then(&mut Ptrace::attach(target)?),
+            Self::Kcore => lend_kcore(target, then)?,
+            Self::MapFiles => lend_map_files(target, then)?,
+            Self::Hybrid => lend_hybrid(target, then)?,
+            Self::Memcpy => then(&mut Memcpy::new(target.segments.ok_or(Errno::INVAL)?)),
         }
+        Ok(())
     }
+}
 
-    /// What became of the pages, if the reader is one that takes care.
-    #[must_use]
-    pub const fn care(&self) -> Option<&Care> {
-        match self {
-            Self::Hybrid(reader) => Some(reader.care()),
-            _ => None,
+type Then<'a> = &'a mut dyn FnMut(&mut dyn Reader);
+
+#[inline(never)]
+fn lend_batch(pid: i32, then: Then<'_>) {
+    then(&mut VmreadBatch::new(pid));
+}
+
+#[inline(never)]
+fn lend_kcore(target: &Target<'_>, then: Then<'_>) -> Result<(), Errno> {
+    lend_opened(&mut Kcore::open(target), then)
+}
+
+#[inline(never)]
+fn lend_map_files(target: &Target<'_>, then: Then<'_>) -> Result<(), Errno> {
+    lend_opened(&mut MapFiles::open(target), then)
+}
+
+#[inline(never)]
+fn lend_hybrid(target: &Target<'_>, then: Then<'_>) -> Result<(), Errno> {
+    lend_opened(&mut Hybrid::open(target), then)
+}
+
+/// From where it is: out of the result would be a copy more.
+fn lend_opened<R: Reader>(opened: &mut Result<R, Errno>, then: Then<'_>) -> Result<(), Errno> {
+    match opened {
+        Ok(reader) => {
+            then(reader);
+            Ok(())
         }
+        Err(errno) => Err(*errno),
     }
 }

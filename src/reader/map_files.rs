@@ -28,11 +28,8 @@ const PAGES: usize = 512;
 
 /// `map-files`.
 pub struct MapFiles {
-    page_bytes: u64,
-    pagemap: OwnedFd,
     vmas: Vmas,
-    files: Files,
-    swap_in: bool,
+    behind: Behind,
 }
 
 impl MapFiles {
@@ -41,30 +38,38 @@ impl MapFiles {
     /// # Errors
     /// As open(2) of /proc/PID/pagemap.
     pub fn open(target: &Target<'_>) -> Result<Self, Errno> {
-        Self::new(target, false)
+        let behind = Behind::open(target, false)?;
+        Ok(Self {
+            vmas: Vmas::of(target.pid),
+            behind,
+        })
     }
+}
 
-    /// As [`open`](Self::open), for [`held`](Self::held).
+/// What is behind mappings that are known.
+pub(super) struct Behind {
+    page_bytes: u64,
+    pagemap: OwnedFd,
+    files: Files,
+    swap_in: bool,
+}
+
+impl Behind {
+    /// `cached_only`: for [`held`](Self::held).
     ///
     /// # Errors
-    /// As [`open`](Self::open).
-    pub(super) fn of_memory(target: &Target<'_>) -> Result<Self, Errno> {
-        Self::new(target, true)
-    }
-
-    fn new(target: &Target<'_>, cached_only: bool) -> Result<Self, Errno> {
+    /// As open(2) of /proc/PID/pagemap.
+    pub(super) fn open(target: &Target<'_>, cached_only: bool) -> Result<Self, Errno> {
         Ok(Self {
             page_bytes: target.page_bytes as u64,
             pagemap: open_proc(Process::Id(target.pid), "pagemap")?,
-            vmas: Vmas::of(target.pid),
             files: Files::of(target.pid, cached_only),
             swap_in: target.manners.swap_in,
         })
     }
 
-    /// As [`read`](BlockReader::read), but only what is in memory already, of a mapping that is
-    /// known: bytes that came, and bytes behind them that did not. Nothing is brought in, and
-    /// nobody is waited for longer than [`open_within`](crate::sys::opening::open_within) does.
+    /// As [`read`](BlockReader::read) of [`MapFiles`], but only what is in memory already: bytes
+    /// that came, and bytes behind them that did not. Nothing is brought in, and nobody is waited for longer than [`open_within`](crate::sys::opening::open_within) does.
     ///
     /// # Errors
     /// See [`Shut`].
@@ -169,14 +174,15 @@ impl BlockReader for MapFiles {
             return Err(NO_FILE);
         }
         let want = (block.len() as u64).min(vma.end - start.0);
-        let want = self.unwritten(start, want, !vma.perms.shared);
-        let (file, _) = self.files.of_mapping(&vma).map_err(|shut| match shut {
+        let behind = &mut self.behind;
+        let want = behind.unwritten(start, want, !vma.perms.shared);
+        let (file, _) = behind.files.of_mapping(&vma).map_err(|shut| match shut {
             Shut::Says(errno) => errno,
             Shut::Zeros | Shut::Swapped => NO_FILE,
         })?;
         let block = &mut block[..want? as usize];
         let offset = vma.offset + (start.0 - vma.start);
-        match contents(file, block, offset, self.page_bytes)? {
+        match contents(file, block, offset, behind.page_bytes)? {
             (0, _) => Err(NOT_THE_FILES),
             (got, _) => Ok(got),
         }

@@ -15,7 +15,6 @@ mod target;
 pub mod vma;
 mod vmread;
 
-pub use any::AnyReader;
 pub use hybrid::{Care, Hybrid, Manners, WINDOW_BYTES};
 pub use kcore::Kcore;
 pub use map_files::MapFiles;
@@ -190,6 +189,11 @@ pub trait Reader {
     /// Bytes that it has left unread so far, in all passes, and gone on behind.
     fn passed_over(&self) -> u64 {
         0
+    }
+
+    /// What became of the pages so far, if it is a reader that takes care.
+    fn care(&self) -> Option<&Care> {
+        None
     }
 }
 

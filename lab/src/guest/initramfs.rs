@@ -73,8 +73,11 @@ mod tests {
     use flate2::read::GzDecoder;
     use std::io::Read;
 
-    /// Names, modes, devices and contents, and what follows the archive.
-    fn entries<R: Read>(mut input: R) -> (Vec<(String, u32, (u32, u32), String)>, R) {
+    /// Name, mode, device and content.
+    type Found = (String, u32, (u32, u32), String);
+
+    /// What is in an archive, and what follows it.
+    fn entries<R: Read>(mut input: R) -> (Vec<Found>, R) {
         let mut found = Vec::new();
         loop {
             let mut reader = Reader::new(input).unwrap();

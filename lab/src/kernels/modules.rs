@@ -39,7 +39,7 @@ const WANTED: [Wanted; 3] = [
 ];
 
 /// The modules that are looked for in each kernel's packages.
-pub(super) fn wanted<'w>() -> impl Iterator<Item = &'w str> {
+pub fn wanted<'w>() -> impl Iterator<Item = &'w str> {
     WANTED.iter().map(|wanted| wanted.module)
 }
 

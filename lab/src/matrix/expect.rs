@@ -80,6 +80,10 @@ pub fn compare(found: &Findings, expected: &Expected<'_>) -> Compared {
     let version = version(expected.release, uname_v);
     kinds::compare(found, expected, version, &mut compared);
     quiet::compare(found, expected, version, &mut compared);
+    // What lacks them says so; here is why.
+    let modules = found.note("modules").filter(|note| note.contains(':'));
+    let refused = modules.map(|note| format!("modules that did not load: {note}"));
+    compared.differences.extend(refused);
     compared
 }
 
@@ -150,8 +154,9 @@ mod samples {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matrix::findings::Answer;
+    use crate::matrix::findings::{Answer, Seen};
     use crate::readers::Class;
+    use crate::stream::Note;
 
     /// Questions of the table: the machine, and of each reader its splits and answers.
     const QUESTIONS: usize = 3 + 5 * 4 + 3;
@@ -230,6 +235,28 @@ mod tests {
                 "split by proc-seek: 0.14, expected 0",
                 "split by hybrid: not measured",
             ]
+        );
+    }
+
+    #[test]
+    fn a_module_that_did_not_load_is_a_difference() {
+        let with = |value: &str| {
+            let mut found = as_expected();
+            found.streams.push(Seen {
+                notes: vec![Note {
+                    key: "modules".to_owned(),
+                    value: value.to_owned(),
+                }],
+                checksum: 0,
+                rows: 1,
+            });
+            compared(&found, true).differences.join("; ")
+        };
+        assert_eq!(with("zsmalloc,zram"), "");
+        assert_eq!(with("absent"), "");
+        assert_eq!(
+            with("zsmalloc,zram:ENOKEY"),
+            "modules that did not load: zsmalloc,zram:ENOKEY"
         );
     }
 

@@ -1,7 +1,7 @@
 //! Guests with the modules that questions need: what is in swap and what FUSE never answers is
 //! measured, and a module that does not load is told.
 
-use super::help::{KERNEL, becomes, temporary};
+use super::help::{KERNEL, becomes, outcome, temporary};
 use cowitness_lab::scratch::Scratch;
 use std::fs;
 
@@ -70,6 +70,9 @@ fn a_module_that_does_not_load_is_told() {
     arguments.extend(WORDS);
     let detail = "swapped by proc: skipped: needs-setup, expected read";
     becomes(&out, &arguments, 1, "mismatch", detail);
+    let (_, detail) = outcome(&out);
+    let why = "modules that did not load: lzo_rle,zsmalloc,zram:EPERM,fuse";
+    assert!(detail.ends_with(why), "{detail}");
     let console = fs::read_to_string(out.path().join(format!("{KERNEL}.log"))).unwrap();
     // load_module() of kernel/module.c, `blacklisted`.
     let line = "cowitness: init: cannot load module zram: EPERM";

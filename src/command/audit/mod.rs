@@ -49,6 +49,7 @@ const REFUSED: &str = "not-permitted";
 ///
 /// # Errors
 /// See [`Error`]. Rows of passes that ended before are already written.
+#[inline(never)]
 pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
     let clock = Clock::best(auxv).proved().ok_or(Error::NO_CLOCK)?;
     let page_bytes = auxv.page_bytes();

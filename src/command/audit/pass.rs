@@ -9,15 +9,16 @@ use crate::error::Error;
 use crate::measure::audit::{Ended, Tally};
 use crate::measure::census::Counter;
 use crate::measure::footprint;
+use crate::measure::pass::touch_stack;
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
-use crate::reader::{AnyReader, Care, Method, Target};
+use crate::reader::{Care, Method, Reader, Target};
 use crate::sys::Errno;
 use crate::sys::errno::is_lack;
 use crate::sys::file::{Process, read_proc};
 use crate::sys::process::{Faults, own_id};
 use crate::text::Text;
-use core::{hint, mem};
+use core::mem;
 
 /// A pass.
 pub(super) struct Passed {
@@ -161,7 +162,7 @@ impl Run<'_> {
         };
         if cold {
             self.rehearse(method)?;
-            touch_stack();
+            touch_stack::<STACK_BYTES>();
         }
         let mut care = None;
         let ended = self.read_all(self.pid, method, &mut tally, &mut care)?;
@@ -237,12 +238,27 @@ impl Run<'_> {
     ) -> Result<Result<(), Ended>, Error> {
         let mut target = Target::process(pid, self.common.page_bytes as usize);
         target.manners = self.manners;
-        let mut reader = match AnyReader::open(method, &target) {
-            Ok(reader) => reader,
-            Err(Errno::NOENT | Errno::SRCH) => return Ok(Err(Ended::Gone)),
-            Err(errno) if is_lack(errno) => return Ok(Err(Ended::Lacks(errno))),
-            Err(errno) => return Ok(Err(Ended::Refused(errno))),
-        };
+        let mut walked = Ok(Ok(()));
+        let lent = method.lend(&target, &mut |reader| {
+            walked = self.walk(pid, method, reader, tally);
+            *care = reader.care().copied();
+        });
+        match lent {
+            Ok(()) => walked,
+            Err(Errno::NOENT | Errno::SRCH) => Ok(Err(Ended::Gone)),
+            Err(errno) if is_lack(errno) => Ok(Err(Ended::Lacks(errno))),
+            Err(errno) => Ok(Err(Ended::Refused(errno))),
+        }
+    }
+
+    /// Has a reader read every VMA that is to be read.
+    fn walk(
+        &mut self,
+        pid: i32,
+        method: Method,
+        reader: &mut dyn Reader,
+        tally: &mut Tally,
+    ) -> Result<Result<(), Ended>, Error> {
         let mut next = Text::new();
         next.add("MiB: ").add(method.name());
         let mut ended = Ok(());
@@ -258,12 +274,11 @@ impl Run<'_> {
                 return Ok(());
             }
             tally.vmas += 1;
-            ended = auditor.read(reader.any(), vma, tally, &mut |bytes| {
+            ended = auditor.read(reader, vma, tally, &mut |bytes| {
                 done.add(bytes, progress, &next);
             });
             ended.map_err(|_| Error::Ended(pid))
         });
-        *care = reader.care().copied();
         match walked {
             Ok(()) => {}
             Err(Error::Ended(_)) => return Ok(ended),
@@ -275,12 +290,8 @@ impl Run<'_> {
     }
 }
 
-/// Writes to more of the stack than a pass takes: after a fork a first write to a page is a fault.
-#[inline(never)]
-fn touch_stack() {
-    const BYTES: usize = 64 << 10;
-    hint::black_box([0_u8; BYTES]);
-}
+/// More of the stack than a pass takes, the reader included.
+const STACK_BYTES: usize = 192 << 10;
 
 /// The progress line is written anew after so many MiB.
 const STEP_MIB: u64 = 64;

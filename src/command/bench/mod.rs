@@ -27,6 +27,7 @@ use row::Common;
 ///
 /// # Errors
 /// See [`Error`]. Rows of cases that ended before are already written.
+#[inline(never)]
 pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
     let clock = match options.clock {
         ClockPath::Best => Clock::best(auxv),

@@ -12,6 +12,7 @@ use crate::sys::stdio::stdout;
 ///
 /// # Errors
 /// Only that standard output takes no more.
+#[inline(never)]
 pub fn run(common: &Common, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
     let context = Context {
         command: "env",

@@ -31,6 +31,7 @@ use subject::Subject;
 ///
 /// # Errors
 /// Anything that goes wrong was said, as [`Error::Said`].
+#[inline(never)]
 pub fn run(options: &Options, effective: &Effective, start: &Start<'_>) -> Result<(), Error> {
     let mode = options.mode.ok_or(Error::Invalid("no --mode was given"))?;
     let mut work = || run_mode(mode, options, effective, start);

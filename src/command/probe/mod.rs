@@ -29,6 +29,7 @@ use table::Grid;
 ///
 /// # Errors
 /// See [`Error`]. Rows of probes that ended before are already written.
+#[inline(never)]
 pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), Error> {
     if options.setup || setup::is_run_by_init() {
         let probe = &mut |ours: &Ours| every_question(options, effective, auxv, ours);

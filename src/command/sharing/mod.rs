@@ -52,6 +52,7 @@ type Argument<'a> = &'a dyn Fn(usize) -> Option<&'static CStr>;
 ///
 /// # Errors
 /// See [`Error`]. Rows of batches that ended before are already written.
+#[inline(never)]
 pub fn run(
     options: &Options,
     effective: &Effective,

@@ -48,6 +48,7 @@ const TIMED_OUT: Status<'_> = Status::Skipped("timeout");
 ///
 /// # Errors
 /// See [`Error`]. Rows of rounds that ended before are already written.
+#[inline(never)]
 pub fn run(
     options: &Options,
     effective: &Effective,

@@ -6,6 +6,7 @@ mod judge;
 mod look;
 mod read;
 mod trial;
+mod watch;
 
 pub use changes::Changes;
 pub use content::Content;
@@ -26,6 +27,7 @@ use core::ops::Range;
 use look::{Look, Pages};
 use read::Read;
 use rustix::fd::AsFd;
+use watch::{Seen, Watch};
 
 use crate::emit::probe_row::reason::BLOCKED;
 
@@ -276,28 +278,24 @@ impl Prober {
         let page_bytes = self.sizes.page_bytes;
         self.buffer.touch(page_bytes);
         let look = Look::open(fixture, ground, page_bytes)?;
-        let mut read = Read::new(fixture, ground, question, &mut self.own)?;
-        if question.kind.blocks == Blocks::Never {
-            read.open()?;
-        }
-        read.rehearse(self.buffer.bytes_mut());
-        own_stack(question.stack);
-        // The first look is a rehearsal, too. It counts pages where the last one will: that place
-        // is part of this stack, and perhaps in another page than the place of the second.
-        look.now(&mut self.after)?;
-        let before = look.now(&mut self.before)?;
-        judge::prove(
-            question.kind,
+        let read = Read::new(fixture, ground, question, &mut self.own)?;
+        let mut watch = Watch {
+            question,
+            fixture,
             ground,
-            &mut self.before,
-            &before,
-            self.evidence,
-        )?;
-        let given = read.give(self.buffer.bytes_mut(), self.clock)?;
-        if !fixture.is_parked().map_err(failed)? {
-            return Err(skip("target-did-not-stay-parked"));
-        }
-        let after = look.now(&mut self.after)?;
+            look: &look,
+            read: &read,
+            buffer: self.buffer.bytes_mut(),
+            before: &mut self.before,
+            after: &mut self.after,
+            clock: self.clock,
+            evidence: self.evidence,
+        };
+        let Seen {
+            before,
+            given,
+            after,
+        } = watch.all()?;
         probed.answer = given.answer;
         probed.reader_faults = given.faults;
         // A server that was killed had pages in common with both: their shares have changed.
@@ -310,7 +308,6 @@ impl Prober {
             after.stat.majflt.cast_signed() - before.stat.majflt.cast_signed(),
         ));
         let pages = read.pages(page_bytes as u64);
-        drop(read);
         self.compare(&pages, question, probed);
         if given.blocked {
             probed.status = Status::Skipped(BLOCKED);

@@ -4,7 +4,7 @@ use super::content::{Content, Expected};
 use super::{Answer, Question, Stop, failed, judge};
 use crate::fixture::kinds::{Blocks, Ground};
 use crate::fixture::{Fixture, bounded};
-use crate::reader::{AnyReader, End, Target};
+use crate::reader::{End, Method, Reader, Target};
 use crate::sys::process::{Faults, own_faults};
 use crate::sys::remote::RemoteSpan;
 use crate::sys::{Clock, Errno, Region, RemoteAddr};
@@ -26,7 +26,6 @@ pub(super) struct Read<'r> {
     ground: &'r Ground,
     span: RemoteSpan,
     expected: Expected<'r>,
-    reader: Option<AnyReader<'r>>,
 }
 
 impl<'r> Read<'r> {
@@ -43,7 +42,6 @@ impl<'r> Read<'r> {
             ground,
             span,
             expected: Expected::of(question.kind.holds, ground, span, own).map_err(failed)?,
-            reader: None,
         })
     }
 
@@ -53,9 +51,27 @@ impl<'r> Read<'r> {
         self.span.start = self.span.start.plus(bytes);
     }
 
-    /// Opens the reader.
-    pub(super) fn open(&mut self) -> Result<(), Stop> {
-        self.try_open().map_err(|errno| self.refused(errno))
+    /// Opens the reader and lends it to `then`. It gets none for a control, nor where a helper
+    /// will do the reading.
+    pub(super) fn with_reader(
+        &self,
+        then: &mut dyn FnMut(Option<&mut dyn Reader>),
+    ) -> Result<(), Stop> {
+        match self.question.method {
+            Some(method) if !self.is_bounded() => {
+                let lent = self.lend(method, &mut |reader| then(Some(reader)));
+                lent.map_err(|errno| self.refused(errno))
+            }
+            _ => {
+                then(None);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the read may never return.
+    fn is_bounded(&self) -> bool {
+        self.question.kind.blocks != Blocks::Never
     }
 
     /// What the errno of a reader that cannot be opened says.
@@ -66,38 +82,35 @@ impl<'r> Read<'r> {
         })
     }
 
-    fn try_open(&mut self) -> Result<(), Errno> {
+    fn lend(&self, method: Method, then: &mut dyn FnMut(&mut dyn Reader)) -> Result<(), Errno> {
         let target = Target {
             child: Some(self.fixture.child()),
             ..Target::process(self.fixture.child().pid(), self.ground.page_bytes())
         };
-        self.reader = self
-            .question
-            .method
-            .map(|method| AnyReader::open(method, &target))
-            .transpose()?;
-        Ok(())
+        method.lend(&target, then)
     }
 
     /// The tool's own pages that fork made copy-on-write are written to here.
-    pub(super) fn rehearse(&mut self, buffer: &mut [u8]) {
+    pub(super) fn rehearse(&self, reader: &mut dyn Reader, buffer: &mut [u8]) {
         // Where the kind has no other page: one of the program's constants.
         let elsewhere = self.ground.elsewhere().unwrap_or(self.constant());
-        if let Some(reader) = &mut self.reader {
-            give(reader, elsewhere, &self.expected, buffer);
-        }
+        give(reader, elsewhere, &self.expected, buffer);
     }
 
-    pub(super) fn give(&mut self, buffer: &mut [u8], clock: Clock) -> Result<Given, Stop> {
-        if self.question.kind.blocks != Blocks::Never && self.question.method.is_some() {
-            return self.give_bounded(buffer.len(), clock);
+    pub(super) fn give(
+        &self,
+        reader: Option<&mut dyn Reader>,
+        buffer: &mut [u8],
+        clock: Clock,
+    ) -> Result<Given, Stop> {
+        if let Some(method) = self.question.method
+            && self.is_bounded()
+        {
+            return self.give_bounded(method, buffer.len(), clock);
         }
         let faults = own_faults();
         let (span, expected) = (self.span, &self.expected);
-        let answer = self
-            .reader
-            .as_mut()
-            .map(|reader| give(reader, span, expected, buffer));
+        let answer = reader.map(|reader| give(reader, span, expected, buffer));
         let charged = own_faults()
             .zip(faults)
             .map(|(after, before)| after.since(before));
@@ -109,18 +122,15 @@ impl<'r> Read<'r> {
     }
 
     /// By a helper, which is killed if it does not come back.
-    fn give_bounded(&mut self, bytes: usize, clock: Clock) -> Result<Given, Stop> {
+    fn give_bounded(&self, method: Method, bytes: usize, clock: Clock) -> Result<Given, Stop> {
         let fixture = self.fixture;
         let give_up = &mut || fixture.kill_server();
-        let words = bounded(
-            clock,
-            BOUND_NS,
-            give_up,
-            &mut || match self.give_as_helper(bytes) {
-                Ok(given) => given.write(),
-                Err(errno) => Words::Refused(errno).write(),
-            },
-        )
+        let words = bounded(clock, BOUND_NS, give_up, &mut || match self
+            .give_as_helper(method, bytes)
+        {
+            Ok(given) => given.write(),
+            Err(errno) => Words::Refused(errno).write(),
+        })
         .map_err(Stop::Run)?;
         // A helper that traced it has let it go.
         self.fixture.wait_until_asleep().map_err(Stop::Run)?;
@@ -141,21 +151,20 @@ impl<'r> Read<'r> {
 
     /// In the helper. Its stack is shared with the tool by fork: the same steps are done twice,
     /// so that the faults of the second time are those of the read.
-    fn give_as_helper(&mut self, bytes: usize) -> Result<Words, Errno> {
-        self.try_open()?;
+    fn give_as_helper(&self, method: Method, bytes: usize) -> Result<Words, Errno> {
         // The tool's own buffer does not exist in children.
         let mut buffer = Region::new(bytes)?;
         buffer.touch(self.ground.page_bytes());
         let mut given = Words::Given(None, None);
-        for span in [self.constant(), self.span] {
-            let faults = own_faults();
-            let answer = self
-                .reader
-                .as_mut()
-                .map(|reader| give(reader, span, &self.expected, buffer.bytes_mut()));
-            let charged = own_faults().zip(faults);
-            given = Words::Given(answer, charged.map(|(after, before)| after.since(before)));
-        }
+        self.lend(method, &mut |reader| {
+            for span in [self.constant(), self.span] {
+                let faults = own_faults();
+                let answer = give(reader, span, &self.expected, buffer.bytes_mut());
+                let charged = own_faults().zip(faults);
+                let charged = charged.map(|(after, before)| after.since(before));
+                given = Words::Given(Some(answer), charged);
+            }
+        })?;
         Ok(given)
     }
 
@@ -232,7 +241,7 @@ fn number(errno: Errno) -> u64 {
 
 /// One pass over the range in one block, and what came.
 fn give(
-    reader: &mut AnyReader<'_>,
+    reader: &mut dyn Reader,
     span: RemoteSpan,
     expected: &Expected<'_>,
     buffer: &mut [u8],
@@ -240,9 +249,7 @@ fn give(
     let mut content = None;
     let mut see = |at: RemoteAddr, block: &[u8]| content = expected.judge(at, block, content);
     let spans = &mut [span].into_iter();
-    let pass = reader
-        .any()
-        .pass(spans, span.len as usize, buffer, Some(&mut see));
+    let pass = reader.pass(spans, span.len as usize, buffer, Some(&mut see));
     Answer {
         bytes: pass.bytes,
         end: pass.end,

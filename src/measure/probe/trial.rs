@@ -40,8 +40,11 @@ impl Prober {
             let mut ask = || {
                 let mut read = Read::new(&fixture, &ground, &question, &mut self.own)?;
                 read.skip(number);
-                read.open()?;
-                probed.answer = read.give(self.buffer.bytes_mut(), self.clock)?.answer;
+                let (buffer, mut given) = (self.buffer.bytes_mut(), None);
+                read.with_reader(&mut |reader| {
+                    given = Some(read.give(reader, buffer, self.clock));
+                })?;
+                probed.answer = given.transpose()?.and_then(|given| given.answer);
                 look.pages(&mut self.after)?;
                 Ok(read.pages(page_bytes as u64))
             };

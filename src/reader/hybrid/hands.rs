@@ -3,15 +3,14 @@
 use super::decide::{Way, Why, absent};
 use super::trust::{Pins, Trust};
 use super::window::{Window, behind, reached};
-use super::{Care, Obstacle, Target};
+use super::{Care, Target};
 use crate::reader::files::Shut;
-use crate::reader::map_files::MapFiles;
+use crate::reader::map_files::Behind;
 use crate::reader::vma::Vmas;
 use crate::reader::{End, Pass, Seen};
 use crate::sys::errno::is_lack;
-use crate::sys::file::{Process, open_proc, pread_once};
+use crate::sys::file::pread_once;
 use crate::sys::page_lists;
-use crate::sys::process::own_faults;
 use crate::sys::remote::{RemoteSpan, process_vm_readv_to};
 use crate::sys::{Errno, RemoteAddr};
 use core::hint::black_box;
@@ -30,7 +29,7 @@ pub(super) struct Hands {
     pub(super) page_bytes: u64,
     mem: OwnedFd,
     vmas: Vmas,
-    files: Option<MapFiles>,
+    files: Option<Behind>,
     window: Window,
     pub(super) care: Care,
     pins: Pins,
@@ -40,32 +39,27 @@ pub(super) struct Hands {
 }
 
 impl Hands {
-    pub(super) fn open(target: &Target<'_>) -> Result<Self, Errno> {
-        let pid = target.pid;
-        let files = match target.manners.no_files {
-            true => None,
-            false => Some(MapFiles::of_memory(target)?),
-        };
-        let counted = own_faults().map(|_| 0);
-        Ok(Self {
-            pid,
+    pub(super) fn new(
+        target: &Target<'_>,
+        mem: OwnedFd,
+        files: Option<Behind>,
+        care: Care,
+    ) -> Self {
+        Self {
+            pid: target.pid,
             page_bytes: target.page_bytes as u64,
-            mem: open_proc(Process::Id(pid), "mem")?,
-            vmas: Vmas::with_flags(pid),
+            mem,
+            vmas: Vmas::with_flags(target.pid),
             files,
             window: Window::new(),
-            care: Care {
-                pin_faults: counted,
-                not_pinned: counted.is_none().then_some(Obstacle::Fault),
-                ..Care::default()
-            },
+            care,
             pins: Pins {
-                trust: counted.map_or(Trust::LOST, |_| Trust::NEW),
+                trust: care.pin_faults.map_or(Trust::LOST, |_| Trust::NEW),
                 charged: None,
             },
             settled: 0..0,
             goes_on: target.manners.one_walk,
-        })
+        }
     }
 
     /// Forgets what an earlier pass saw of the mappings.

@@ -3,7 +3,7 @@
 
 use crate::proc::pagemap::{Entry, file_offset};
 use crate::proc::status;
-use crate::sys::file::{Process, open_proc, read_proc, read_words_at};
+use crate::sys::file::{Process, read_proc, read_words_at};
 use crate::sys::remote::RemoteSpan;
 use crate::sys::{Errno, RemoteAddr};
 use rustix::fd::{AsFd, OwnedFd};
@@ -30,17 +30,17 @@ pub(super) struct Look {
 }
 
 impl Look {
-    pub(super) fn open(pid: i32, page_bytes: u64) -> Result<Self, Errno> {
-        Ok(Self {
+    pub(super) const fn new(pid: i32, page_bytes: u64, pagemap: OwnedFd) -> Self {
+        Self {
             pid,
-            pagemap: open_proc(Process::Id(pid), "pagemap")?,
+            pagemap,
             page_bytes,
             // Not mapped: a new mapping could land in a gap of what is measured.
             entries: [0; PAGES as usize],
             first: 0,
             count: 0,
             ahead: AHEAD,
-        })
+        }
     }
 
     /// Forgets what was seen.

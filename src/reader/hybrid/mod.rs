@@ -15,12 +15,14 @@ mod look;
 mod trust;
 mod window;
 
+use super::map_files::Behind;
 use super::{End, Pass, Reader, Seen, Target};
 use crate::proc::lines::complete;
 use crate::proc::status;
 use crate::sys::Errno;
-use crate::sys::file::{Process, read_number, read_proc, read_whole};
+use crate::sys::file::{Process, open_proc, read_number, read_proc, read_whole};
 use crate::sys::page_lists;
+use crate::sys::process::own_faults;
 use crate::sys::remote::RemoteSpan;
 use core::ffi::CStr;
 use decide::{PIN_PAGES_MIN, Rules, Runs, Way, Why};
@@ -132,37 +134,42 @@ impl Hybrid {
     /// # Errors
     /// As open(2) of /proc/PID/mem and pagemap; `ENOMEM`.
     pub fn open(target: &Target<'_>) -> Result<Self, Errno> {
-        let mut hybrid = Self {
-            look: Look::open(target.pid, target.page_bytes as u64)?,
-            rules: Rules {
-                exclusive_is_safe: nothing_is_joined(target.pid) && nothing_is_half_swapped(),
-                large_folios_possible: large::possible(),
-                swap_in: target.manners.swap_in,
-                pin_pages_min: PIN_PAGES_MIN,
-            },
-            hands: Hands::open(target)?,
-            one_walk: target.manners.one_walk,
+        let pid = target.pid;
+        let pagemap = open_proc(Process::Id(pid), "pagemap")?;
+        let rules = Rules {
+            exclusive_is_safe: nothing_is_joined(pid) && nothing_is_half_swapped(),
+            large_folios_possible: large::possible(),
+            swap_in: target.manners.swap_in,
+            pin_pages_min: PIN_PAGES_MIN,
         };
-        let rules = hybrid.rules;
+        let files = match target.manners.no_files {
+            true => None,
+            false => Some(Behind::open(target, true)?),
+        };
+        let mem = open_proc(Process::Id(pid), "mem")?;
+        let counted = own_faults().map(|_| 0);
         let obstacle = match (rules.large_folios_possible, rules.exclusive_is_safe) {
             (true, _) => Some(Obstacle::LargeFolios),
             (false, false) => Some(Obstacle::KsmOrSwap),
-            (false, true) => None,
+            (false, true) => counted.is_none().then_some(Obstacle::Fault),
         };
-        let care = &mut hybrid.hands.care;
-        care.not_pinned = obstacle.or(care.not_pinned);
         // What one of those lists refers to would be copied by a pin. Where they cannot be emptied,
         // the first page that is ends the pinning.
-        if care.not_pinned.is_none() {
+        if obstacle.is_none() {
             let _ = page_lists::drain();
         }
-        Ok(hybrid)
-    }
-
-    /// What became of the pages so far.
-    #[must_use]
-    pub const fn care(&self) -> &Care {
-        &self.hands.care
+        let care = Care {
+            pin_faults: counted,
+            not_pinned: obstacle,
+            ..Care::default()
+        };
+        // Last, and whole: what is made in parts is copied together.
+        Ok(Self {
+            look: Look::new(pid, target.page_bytes as u64, pagemap),
+            rules,
+            hands: Hands::new(target, mem, files, care),
+            one_walk: target.manners.one_walk,
+        })
     }
 
     fn every_span(
@@ -210,7 +217,11 @@ impl Hybrid {
 
 impl Reader for Hybrid {
     fn passed_over(&self) -> u64 {
-        self.care().unread() * self.hands.page_bytes
+        self.hands.care.unread() * self.hands.page_bytes
+    }
+
+    fn care(&self) -> Option<&Care> {
+        Some(&self.hands.care)
     }
 
     fn pass(
@@ -220,7 +231,7 @@ impl Reader for Hybrid {
         buffer: &mut [u8],
         seen: Seen<'_>,
     ) -> Pass {
-        let left = self.care().unread();
+        let left = self.hands.care.unread();
         self.hands.begin();
         if !self.one_walk {
             self.look.forget();
@@ -236,7 +247,9 @@ impl Reader for Hybrid {
         let ended = self.hands.flush(&mut io).and(ended);
         let mut pass = io.pass;
         pass.end = match ended {
-            Ok(()) if pass.bytes == 0 && self.care().unread() > left => End::Failed(LEFT_UNREAD),
+            Ok(()) if pass.bytes == 0 && self.hands.care.unread() > left => {
+                End::Failed(LEFT_UNREAD)
+            }
             Ok(()) => End::Complete,
             Err(end) => end,
         };
