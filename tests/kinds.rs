@@ -220,6 +220,38 @@ fn hybrid_changes_nothing_of_any_kind() {
     assert!(answered > 40, "{answered}");
 }
 
+/// A mapping that goes on behind the end of its file, which is in the middle of a page: that page
+/// comes whole, its rest zeros (the content that is `ok`), and nothing behind it
+/// (filemap_fault in mm/filemap.c: SIGBUS from the first page on that is behind the size).
+#[test]
+fn a_file_is_read_up_to_the_page_that_it_ends_in() {
+    let end = rows().iter().filter(|row| row["kind"] == "file-end");
+    let mut read = 0;
+    for row in end.filter(|row| !row["returned_bytes"].is_empty()) {
+        let method = &*row["method"];
+        let behind = match method {
+            _ if PINNING.contains(&method) => "EFAULT",
+            // What it leaves has no errno.
+            "hybrid" => "",
+            // What has no page has no frame.
+            "kcore" => "ENODATA",
+            _ => "EIO",
+        };
+        let errno = if row["op"] == "cross" { behind } else { "" };
+        let left = method == "hybrid" && row["op"] == "cross";
+        let status = if left { "skipped:left-unread" } else { "ok" };
+        assert_eq!(number(row, "returned_bytes"), Some(page(row)), "{row:?}");
+        let said = (&*row["content"], &*row["errno"], &*row["status"]);
+        assert_eq!(said, ("ok", errno, status), "{row:?}");
+        for unchanged in ["split_pages", "faulted_in_pages", "target_rss_kib"] {
+            assert_eq!(number(row, unchanged), Some(0), "{unchanged} {row:?}");
+        }
+        read += 1;
+    }
+    // Six readers of any memory, and as root map-files.
+    assert!(read >= if is_root() { 14 } else { 12 }, "{read}");
+}
+
 /// What hybrid leaves has no errno: the status says that it was left.
 #[test]
 fn hybrid_says_that_it_left_what_lies_behind_the_end_of_a_file() {
@@ -537,6 +569,54 @@ fn a_last_page_that_is_taken_is_not_said_to_be_unknown_here() {
             "{row:?}"
         );
     }
+}
+
+/// Where what was written may not be executed, that is no failure of a reader
+/// (PR_SET_MDWE, 65, with PR_MDWE_REFUSE_EXEC_GAIN, 1: since Linux 6.3; EINVAL before).
+#[test]
+fn memory_that_may_not_be_made_executable_is_not_given() {
+    let script = "import ctypes, os, sys\n\
+        if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0): sys.exit('no PR_SET_MDWE')\n\
+        os.execv(sys.argv[1], sys.argv[1:])";
+    let mut python = Command::new("python3");
+    python.args(["-c", script, BINARY, "probe", "--kind", "exec-only", "-q"]);
+    let Ok(output) = python.args(["--method", "proc,vmread"]).output() else {
+        eprintln!("skipped: there is no python3");
+        return;
+    };
+    if output.stderr == b"no PR_SET_MDWE\n" {
+        assert!(kernel() < (6, 3));
+        return;
+    }
+    let rows = whole_stream(&stdout(&output)).rows;
+    assert_eq!(rows.len(), 2 * 3);
+    for row in rows {
+        assert_eq!(row["status"], "skipped:kernel-did-not-give-it", "{row:?}");
+    }
+}
+
+/// A read that came to what it may not read changed what lies in front of it.
+#[test]
+fn the_table_marks_what_reading_a_part_did() {
+    let output = run("probe --kind hole --method proc,vmread");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let line = said
+        .lines()
+        .find(|line| line.starts_with("  hole") && line.contains("cross"));
+    let cells: Vec<&str> = line.unwrap().split_whitespace().skip(2).collect();
+    let rows = whole_stream(&stdout(&output)).rows;
+    let accessed = |method: &str| {
+        let mut rows = rows.iter().filter(|row| row["op"] == "cross");
+        let row = rows.find(|row| row["method"] == method).unwrap();
+        number(row, "target_referenced_kib") != Some(0)
+    };
+    let mark = |method: &str| if accessed(method) { "1A" } else { "1" };
+    let pinned = if vmread_splits() {
+        "1S"
+    } else {
+        mark("vmread")
+    };
+    assert_eq!(cells, [mark("proc"), "EIO", pinned, "EFAULT"], "{said}");
 }
 
 /// A want of descriptors says nothing of a kind, nor of what may be done here.

@@ -267,7 +267,17 @@ fn a_device_that_may_not_be_swapped_to_is_taken_away() {
     assert!(said.contains("swap to a new device: EPERM\n"), "{said}");
 }
 
-/// KSM does not merge for this tool alone, and what it has merged of others stays so.
+/// Whether KSM runs, how often it has scanned, and what is merged.
+fn ksm() -> [u64; 3] {
+    ["run", "full_scans", "pages_shared"].map(|name| {
+        let text = fs::read_to_string(format!("/sys/kernel/mm/ksm/{name}")).unwrap();
+        text.trim().parse().unwrap()
+    })
+}
+
+/// KSM does not merge for this tool alone. What it has merged of others stays so, unless it had
+/// never run: then it is as if it never had, for `hybrid` takes its count of scans for pages that may
+/// be merged.
 #[test]
 fn what_ksm_merges_of_others_is_told() {
     if !is_root() || !fs::exists("/proc/self/ksm_merging_pages").unwrap() {
@@ -287,7 +297,9 @@ fn what_ksm_merges_of_others_is_told() {
     let mut ready = String::new();
     let mut theirs = BufReader::new(other.0.stdout.take().unwrap());
     theirs.read_line(&mut ready).unwrap();
+    let before = ksm();
     let output = run("probe --setup --kind ksm --method proc");
+    let after = ksm();
     let merged = fs::read_to_string(format!("/proc/{}/ksm_merging_pages", other.0.id())).unwrap();
     drop(other);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -295,6 +307,15 @@ fn what_ksm_merges_of_others_is_told() {
     // Where it ran before already, it is not this tool that merged.
     let ran = said.contains("/ksm/run: 0 -> 1");
     assert!(tells || !ran || merged.trim() == "0", "{merged}: {said}");
+    if before == [0; 3] {
+        assert_eq!((after, merged.trim()), ([0; 3], "0"), "{said}");
+    } else {
+        // To unmerge sets that count back.
+        assert!(
+            after[0] == before[0] && after[1] >= before[1],
+            "{before:?} {after:?}"
+        );
+    }
 }
 
 /// Two runs would undo what the other needs, and put back what the other has changed.

@@ -43,8 +43,8 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             cowitness as the first process of a machine. --setup says on standard error what it\n\
             changes and from what, and puts it back, at signals too; one run at a time may.\n\
             What it may not change is needs-privilege, and the status is 3. KSM merges the memory\n\
-            of every program that lets it, and what it has merged stays so when it stops: stderr\n\
-            says how much (ksm/run 2 would undo that, for the whole machine). SIGKILL leaves\n\
+            of every program that lets it. If it had never run before, all that is taken apart in\n\
+            the end (ksm/run 2); else it stays merged, and stderr says how much. SIGKILL leaves\n\
             all: then write those values back (ksm/run, ksm/pages_to_scan, hugepages-64kB/enabled\n\
             and others below /sys/kernel/mm; /proc/sys/vm/nr_hugepages), swapoff the /dev/zramN\n\
             that /proc/swaps shows, and write N to /sys/class/zram-control/hot_remove.\n\
@@ -52,9 +52,9 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             Kinds: anon-fork-shared, prot-none, prot-none-untouched, hole, anon-own,\n\
             anon-parent-gone, anon-untouched, anon-zero-page, write-only, exec-only, shared-anon,\n\
             shared-anon-untouched, file-private, file-private-untouched, file-cow-before-fork,\n\
-            file-cow-after-fork, file-shared, file-beyond-end, memfd, memfd-secret, thp, mthp-64k,\n\
-            hugetlb, guard, madv-dontfork, madv-wipeonfork, madv-free, mlocked, swapped, ksm,\n\
-            uffd-missing, fuse-silent, heap, stack, below-stack, vdso, vvar, vvar-vclock,\n\
+            file-cow-after-fork, file-shared, file-end, file-beyond-end, memfd, memfd-secret, thp,\n\
+            mthp-64k, hugetlb, guard, madv-dontfork, madv-wipeonfork, madv-free, mlocked, swapped,\n\
+            ksm, uffd-missing, fuse-silent, heap, stack, below-stack, vdso, vvar, vvar-vclock,\n\
             vsyscall, last-page, kernel-address, tagged-address.\n",
     operand: None,
     options: OPTIONS,

@@ -9,7 +9,7 @@
 
 use super::{Compared, Expected};
 use crate::kernels::table::Expect;
-use crate::matrix::findings::Findings;
+use crate::matrix::findings::{Findings, OVER_END};
 use crate::matrix::version::Version;
 use crate::readers::{Class, READERS, Reader};
 
@@ -69,7 +69,7 @@ const fn some(certain: Certain) -> Certain {
 /// nobody shares it: nothing is split.
 const SWAPPED: &str = "swapped";
 
-static CERTAIN: [Certain; 33] = [
+static CERTAIN: [Certain; 35] = [
     kind("anon-own", All("read")),
     kind("anon-parent-gone", All("read")),
     kind("anon-untouched", All("zeros")),
@@ -83,6 +83,11 @@ static CERTAIN: [Certain; 33] = [
     some(shared("file-cow-before-fork")),
     some(kind("file-cow-after-fork", All("read"))),
     some(kind("file-shared", All("read"))),
+    some(kind("file-end", All("read"))),
+    some(kind(
+        OVER_END,
+        Each(["half, then EIO", "half, then EFAULT", "half, then EIO"]),
+    )),
     kind("file-beyond-end", Refused),
     kind("memfd", All("read")),
     some(kind("memfd-secret", Refused)),
@@ -284,6 +289,8 @@ mod tests {
         assert_eq!(right.agreed, 6);
         let answers = [
             ("anon-own", "proc", "zeros"),
+            (OVER_END, "vmread", "half, then EIO"),
+            (OVER_END, "proc", "half, then EIO"),
             ("below-stack", "vmread", "zeros"),
             ("mthp-64k", "proc", "skipped: no-such-kind-here"),
             ("last-page", "proc", "skipped: no-such-kind-here"),
@@ -293,6 +300,7 @@ mod tests {
             wrong.differences,
             [
                 "anon-own by proc: zeros, expected read",
+                "file-end, cross by vmread: half, then EIO, expected half, then EFAULT",
                 "pages split of memfd by vmread: 1, expected 0",
                 "mthp-64k by proc: skipped: no-such-kind-here, expected read",
                 "pages split of heap by vmread: 0, expected 1",

@@ -9,7 +9,7 @@
 
 use super::kinds::is_denied;
 use super::{Compared, Expected};
-use crate::matrix::findings::Findings;
+use crate::matrix::findings::{Findings, OVER_END};
 use crate::matrix::version::Version;
 use crate::readers::Class;
 
@@ -75,7 +75,7 @@ const fn untouched(kind: &'static str) -> Quiet {
     quiet(kind, ZEROS, ABSENT, NO_FILE)
 }
 
-static QUIET: [Quiet; 41] = [
+static QUIET: [Quiet; 42] = [
     anonymous("anon-fork-shared"),
     // hybrid's answers to the first of these and to a hole are in the table of kernels.
     quiet("prot-none", Open, READ, NO_FILE),
@@ -94,6 +94,8 @@ static QUIET: [Quiet; 41] = [
     quiet("file-cow-before-fork", READ, READ, COPIED),
     quiet("file-cow-after-fork", READ, READ, COPIED),
     quiet("file-shared", READ, READ, READ),
+    // What lies behind the file's end in its last page comes with that page.
+    quiet("file-end", READ, READ, READ),
     // The file has no such page, and a fault would be a SIGBUS.
     quiet("file-beyond-end", LEFT, ABSENT, EIO),
     quiet("memfd", READ, READ, READ),
@@ -125,6 +127,15 @@ static QUIET: [Quiet; 41] = [
     quiet("kernel-address", EIO, ABSENT, EFAULT),
 ];
 
+/// A file's last page, and then what lies behind its end: no page there has a frame, or is the
+/// file's.
+static OVER: Quiet = quiet(
+    OVER_END,
+    LEFT,
+    Is("half, then ENODATA"),
+    Is("half, then EIO"),
+);
+
 /// Reasons that say nothing of the reader: the kind is not to be had. These readers are, on every
 /// kernel of the table: root reads /proc/kcore and /proc/PID/map_files there.
 const NOT_ASKED: [&str; 5] = [
@@ -142,7 +153,7 @@ pub(super) fn compare(
     version: Version,
     compared: &mut Compared,
 ) {
-    for quiet in &QUIET {
+    for quiet in QUIET.iter().chain([&OVER]) {
         for (reader, says) in READERS.iter().zip(quiet.says) {
             one(
                 found,
@@ -245,6 +256,8 @@ mod tests {
             ("memfd-secret", "kcore", "zeros"),
             ("exec-only", "hybrid", "EIO"),
             ("guard", "hybrid", "EIO"),
+            (OVER_END, "map-files", "half, then EIO"),
+            (OVER_END, "hybrid", "read"),
         ];
         assert_eq!(
             compared("6.12-x86_64", (6, 14, 0), &answers).differences,
@@ -259,6 +272,7 @@ mod tests {
                  expected skipped: page-not-present",
                 "fuse-silent by map-files: skipped: not-in-this-kernel, \
                  expected skipped: blocked",
+                "file-end, cross by hybrid: read, expected skipped: left-unread",
             ]
         );
     }

@@ -16,6 +16,8 @@ use std::io::BufRead;
 
 /// The kind of `probe` that fork shares.
 const SHARED: &str = "anon-fork-shared";
+/// What a read that begins in the last page of a file is called, and ends behind it.
+pub const OVER_END: &str = "file-end, cross";
 
 /// A row's kernel, CPU and page size.
 type Machine<'r> = (&'r str, &'r str, u64);
@@ -260,12 +262,14 @@ impl Findings {
             };
             count(&mut self.probe_splits, &pages);
         }
-        if row.op != "page" {
-            return;
-        }
+        let kind = match (row.kind, row.op) {
+            (kind, "page") => kind,
+            ("file-end", "cross") => OVER_END,
+            _ => return,
+        };
         if row.status == Status::Ok {
             self.kinds_changed.push(KindChanged {
-                kind: row.kind.to_owned(),
+                kind: kind.to_owned(),
                 method: row.method.to_owned(),
                 tracked: row.tracked_pages.unwrap_or(0),
                 split: row.split_pages,
@@ -274,12 +278,12 @@ impl Findings {
         }
         let says = says(row);
         let mut answers = self.answers.iter_mut();
-        let same = answers.find(|answer| answer.kind == row.kind && answer.method == row.method);
+        let same = answers.find(|answer| answer.kind == kind && answer.method == row.method);
         match same {
             Some(answer) if answer.says != says => answer.says += &format!(" or {says}"),
             Some(_) => {}
             None => self.answers.push(Answer {
-                kind: row.kind.to_owned(),
+                kind: kind.to_owned(),
                 method: row.method.to_owned(),
                 says,
             }),
@@ -320,7 +324,12 @@ fn says(row: &ProbeRow<'_>) -> String {
         (Status::Errno(name), ..) => format!("failed: {name}"),
         (_, None | Some(0), "") => "nothing".to_owned(),
         (_, None | Some(0), errno) => errno.to_owned(),
-        (_, Some(bytes), _) if bytes < row.requested_bytes => format!("{bytes} bytes"),
+        (_, Some(bytes), errno) if bytes < row.requested_bytes => {
+            match (2 * bytes == row.requested_bytes, row.content) {
+                (true, "ok") => format!("half, then {errno}"),
+                _ => format!("{bytes} bytes"),
+            }
+        }
         (_, Some(_), _) => match row.content {
             "ok" => "read".to_owned(),
             "zero" => "zeros".to_owned(),

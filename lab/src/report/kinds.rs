@@ -2,7 +2,7 @@
 //! by its name alone.
 
 /// Kinds of `probe`, with a few words.
-pub const KINDS: [(&str, &str); 42] = [
+pub const KINDS: [(&str, &str); 43] = [
     (
         "anon-fork-shared",
         "private anonymous memory, written, then shared by fork",
@@ -47,6 +47,10 @@ pub const KINDS: [(&str, &str); 42] = [
         "a private mapping of a file, written after fork",
     ),
     ("file-shared", "a shared mapping of a file"),
+    (
+        "file-end",
+        "the last page of a file that ends in the middle of it",
+    ),
     (
         "file-beyond-end",
         "pages of a mapping that lie beyond the file’s end",

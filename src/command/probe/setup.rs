@@ -3,7 +3,7 @@
 //! The process that changes and puts back does nothing else: a child probes. However the
 //! child ends, and at any signal that can be held back, everything is as it was before this
 //! process ends; SIGKILL of it leaves the changes. What other programs' memory KSM has merged
-//! meanwhile stays merged: to unmerge it is machine-wide (`ksm/run` 2).
+//! meanwhile stays merged if KSM had run before: to unmerge it is machine-wide (`ksm/run` 2).
 
 use super::zram::{self, Zram};
 use crate::command::apart::apart;
@@ -92,6 +92,8 @@ const VALUE_BYTES: usize = 64;
 struct Undo {
     values: Vec<(&'static Change, Vec<u8, VALUE_BYTES>), { CHANGES.len() }>,
     swap: Option<Zram>,
+    /// Whether all that KSM has merged is to be taken apart: it had never run.
+    unmerges: bool,
 }
 
 /// What became of the setting up.
@@ -231,9 +233,29 @@ fn holder(folder: &OwnedFd) -> Option<u64> {
     None
 }
 
+/// Written to `ksm/run`: takes everything apart that is merged, and sets the count of scans back
+/// to 0 (`unmerge_and_remove_all_rmap_items`, mm/ksm.c).
+const UNMERGE: &[u8] = b"2";
+
+/// Whether KSM is not running and never has: nothing is merged, and no scan was counted. `hybrid`
+/// takes a count for pages that may be merged.
+fn merging_was_never_used() -> bool {
+    let counts = [
+        file::MERGING,
+        c"/sys/kernel/mm/ksm/full_scans",
+        c"/sys/kernel/mm/ksm/pages_shared",
+    ];
+    let is_zero = |path| {
+        let mut buffer = [0; 32];
+        read_whole(path, &mut buffer).is_ok_and(|text| text.trim_ascii() == b"0")
+    };
+    counts.into_iter().all(is_zero)
+}
+
 /// Makes all changes that can be made; who asks for a kind whose need is not met is told so.
 fn change(undo: &mut Undo, quiet: bool, page_bytes: usize) -> Ours {
     let mut ours = Ours::default();
+    undo.unmerges = merging_was_never_used();
     for change in &CHANGES {
         let mut buffer = [0; 128];
         let Ok(text) = read_whole(change.path, &mut buffer).map(<[u8]>::trim_ascii) else {
@@ -272,7 +294,11 @@ impl Undo {
         let off = self.swap.map_or(Ok(()), |swap| swap.take_away());
         let mut ended = off.map_err(Error::kernel("take away the zram device made to swap to"));
         for (change, old) in self.values.into_iter().rev() {
-            let back = write_whole(change.path, &old);
+            let unmerged = match self.unmerges && change.path == file::MERGING {
+                true => write_whole(change.path, UNMERGE),
+                false => Ok(()),
+            };
+            let back = unmerged.and(write_whole(change.path, &old));
             ended = ended.and(back.map_err(Error::kernel(change.put_back)));
         }
         ended

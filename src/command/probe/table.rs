@@ -17,7 +17,7 @@ const LINES_MAX: usize = 128;
 /// Where the op and the first reader's column begin, and how wide a column is.
 const OP: usize = 24;
 const FIRST: usize = 30;
-const WIDTH: usize = 9;
+const WIDTH: usize = 10;
 
 /// What a read gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,17 +160,23 @@ impl Cell {
         Self { gave, effects }
     }
 
+    /// The letter of the gravest effect, if there is one.
+    fn gravest(&self) -> &'static str {
+        let first = EFFECTS.get(self.effects.trailing_zeros() as usize);
+        first.map_or("", |effect| effect.letter)
+    }
+
     fn write(&self, line: &mut Text) {
         match self.gave {
             Gave::Nothing => line.add(""),
             Gave::All => line.add("all"),
             Gave::Zeros => line.add("zero"),
-            Gave::Part(pages, errno) => line.number(pages).add(" ").add(errno),
+            Gave::Part(pages, errno) => line.number(pages).add(self.gravest()).add(" ").add(errno),
             Gave::Refused("") => line.add("none"),
             Gave::Refused(errno) => line.add(errno),
             Gave::Skipped(why) => line.add(short(why)),
         };
-        // What came was in front of the kind.
+        // There is no room for more.
         if matches!(self.gave, Gave::Part(..)) {
             return;
         }
@@ -263,7 +269,11 @@ impl Grid {
             }
         }
         let mut legend = Text::new();
-        legend.add("all, zero: every byte came; N ERRNO: N pages came, then the errno; reading");
+        legend
+            .add("all, zero: every byte came; N ERRNO: N pages came, then the errno; NX ERRNO: X ");
+        legend
+            .add("is the gravest that\nreading these did (of cross, which begins in front of the ");
+        legend.add("kind, no sentence below); reading");
         for effect in &EFFECTS {
             legend
                 .add("\n  ")

@@ -79,6 +79,11 @@ impl<'e> Expected<'e> {
             Holds::Repeated if at >= memory => is_intact(memory.plus(within as u64), bytes),
             Holds::Same => self.own.get(within..within + bytes.len()) == Some(bytes),
             Holds::Unknown if at >= memory => return None,
+            Holds::HalfPage if at >= memory => {
+                let of_file = (self.page_bytes as usize / 2).saturating_sub(within);
+                let (of_file, behind) = bytes.split_at(of_file.min(bytes.len()));
+                is_intact(at, of_file) && behind.iter().all(|&byte| byte == 0)
+            }
             _ => is_intact(at, bytes),
         };
         Some(match intact {
@@ -127,6 +132,30 @@ mod tests {
         );
         crate::fixture::content::fill(span.start, &mut block[..PAGE]);
         assert_eq!(expected.judge(span.start, &block, None), None);
+    }
+
+    /// The rest of a file's last page is zeros, and behind that page nothing is right.
+    #[test]
+    fn a_file_ends_in_the_middle_of_a_page() {
+        const PAGE: usize = 4096;
+        let kind = KINDS.iter().find(|kind| kind.name == "file-end").unwrap();
+        let ground = Ground::make(kind, Sizes::read(PAGE), RemoteAddr(0)).unwrap();
+        let mut own = Region::new(PAGE).unwrap();
+        let span = ground.span(Op::Cross);
+        let expected = Expected::of(kind.holds, &ground, span, &mut own).unwrap();
+        let judge = |block: &[u8]| expected.judge(span.start, block, None);
+        let mut block = [0; 2 * PAGE];
+        crate::fixture::content::fill(span.start, &mut block);
+        assert_eq!(judge(&block[..PAGE / 2]), Some(Content::Intact));
+        assert_eq!(judge(&block[..PAGE]), Some(Content::Wrong));
+        block[PAGE / 2..].fill(0);
+        assert_eq!(judge(&block[..PAGE]), Some(Content::Intact));
+        assert_eq!(judge(&block), Some(Content::Zero));
+        block[PAGE - 1] = 1;
+        assert_eq!(judge(&block[..PAGE]), Some(Content::Wrong));
+        block[PAGE - 1] = 0;
+        block[..PAGE / 2].fill(0);
+        assert_eq!(judge(&block[..PAGE]), Some(Content::Zero));
     }
 
     #[test]
