@@ -115,8 +115,6 @@ pub enum Denial {
     Traced,
     /// The links of map_files may not be followed.
     MappedFiles,
-    /// A file that it maps may not be read.
-    OneFile,
     /// /proc/kcore, or frame numbers.
     KernelMemory,
     /// No more files may be opened here; no matter of the process.
@@ -171,7 +169,6 @@ impl Denial {
                 "map_files takes CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE of the machine, not of \
                  a user namespace: use root"
             }
-            Self::OneFile => "a file that it maps may not be read: use the file's owner, or root",
             Self::KernelMemory => {
                 "kcore takes root with CAP_SYS_RAWIO and CAP_SYS_ADMIN, and a kernel that is not \
                  locked down"

@@ -4,8 +4,12 @@ mod common;
 #[path = "common/audit.rs"]
 mod helpers;
 
-use common::{BINARY, Folder, command, command_as_nobody, is_root, rows};
+use common::{
+    BINARY, Folder, command, command_as_nobody, is_root, rows, run, stdout, whole_stream,
+};
 use helpers::{Target, get, signal, state, until};
+use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -148,7 +152,8 @@ fn the_first_process_of_a_namespace_cannot_be_stopped_from_within() {
 }
 
 /// A file server (FUSE) with one file, of which it gives the first page and then no other; its child
-/// maps that file. It takes the request for another page, or leaves it in the queue: out of that
+/// maps that file. `private`: that is another user's, and nobody else's; `bare`: it says nothing of its
+/// file system. Else it takes the request for another page, or leaves it in the queue: out of that
 /// wait a fatal signal gets, out of the other none. All in a mount namespace of its own.
 const MUTE: &str = r#"
 import ctypes, mmap, os, signal, struct, sys
@@ -164,9 +169,14 @@ try:
     device = os.open("/dev/fuse", os.O_RDWR)
 except OSError:
     unless(1, "/dev/fuse")
-options = b"fd=%d,rootmode=40000,user_id=0,group_id=0" % device
+owner = 65534 if sys.argv[2] == "private" else 0
+options = b"fd=%d,rootmode=40000,user_id=%d,group_id=%d" % (device, owner, owner)
 unless(libc.mount(b"mute", folder, b"fuse", 0, options), "mount")
 if os.fork() == 0:
+    if owner:
+        os.setgroups([])
+        os.setgid(owner)
+        os.setuid(owner)
     libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     os.close(device)
     file = os.open(folder + b"/file", os.O_RDONLY)
@@ -188,6 +198,8 @@ answers = {
     FLUSH: lambda node, rest: b"",
     RELEASE: lambda node, rest: b"",
 }
+if sys.argv[2] == "bare":
+    del answers[STATFS]
 NO_ANSWER = {2, 36, 42}  # FORGET, INTERRUPT, BATCH_FORGET
 while True:
     asked = os.read(device, 1 << 20)
@@ -241,7 +253,7 @@ fn what_was_stopped_goes_on_though_the_read_hangs() {
         let mut audit = Ended(audit.unwrap(), server);
         let number = audit.0.id().to_string();
         until("it hangs", || {
-            let place = std::fs::read_to_string(format!("/proc/{number}/wchan"));
+            let place = fs::read_to_string(format!("/proc/{number}/wchan"));
             let hangs = place.is_ok_and(|place| place.contains("request_wait_answer"));
             hangs && state(&audit.1.ready) == 'T'
         });
@@ -250,5 +262,43 @@ fn what_was_stopped_goes_on_though_the_read_hangs() {
         // The server's end is an answer, too.
         audit.1.process.kill().unwrap();
         assert!(!audit.0.wait().unwrap().success());
+    }
+}
+
+/// The link of map_files to the file in that folder.
+fn link(pid: &str, folder: &str) -> String {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let line = maps.lines().find(|line| line.contains(folder)).unwrap();
+    let range = line.split(' ').next().unwrap();
+    format!("/proc/{pid}/map_files/{range}")
+}
+
+/// What a file system says of one file says nothing of the others.
+#[test]
+fn a_file_that_may_not_be_opened_is_left_and_the_others_are_read() {
+    if !is_root() {
+        eprintln!("skipped: only root mounts a file system");
+        return;
+    }
+    for how in ["private", "bare"] {
+        let folder = Folder::open_to_all();
+        let mut python = Command::new("/usr/bin/python3");
+        let server = Target::of(python.args(["-c", MUTE, folder.text(), how]));
+        if server.ready.starts_with("none") {
+            eprintln!("skipped: {}", server.ready);
+            return;
+        }
+        let output = run(&format!(
+            "audit -q --stop --method map-files {}",
+            server.ready
+        ));
+        let row = &whole_stream(&stdout(&output)).rows[0];
+        assert_eq!(row["status"], "ok", "{how}: {row:?}");
+        assert!(get(row, "unread_bytes") >= 1 << 20, "{row:?}");
+        assert!(get(row, "bytes_per_pass") > 0, "{row:?}");
+        let file = link(&server.ready, folder.text());
+        let denied = fs::File::open(file).err().map(|error| error.kind());
+        let wanted = (how == "private").then_some(ErrorKind::PermissionDenied);
+        assert_eq!(denied, wanted, "{how}");
     }
 }

@@ -7,6 +7,7 @@ mod helpers;
 
 use common::{Folder, is_root, stdout, whole_stream};
 use cowitness::proc::maps::MapsLine;
+use cowitness::reader::hybrid::decide::Why;
 use cowitness::reader::{Care, Hybrid, Method, Reader, Target};
 use cowitness::sys::RemoteAddr;
 use cowitness::sys::remote::RemoteSpan;
@@ -226,16 +227,77 @@ fn who_does_not_answer_is_not_waited_for() {
     }
 }
 
+/// Maps each of some files, one below the other.
+const MAPS_ALL: &str = "import mmap, os, sys\n\
+    files = [os.open(path, os.O_RDONLY) for path in sys.argv[1:]]\n\
+    maps = [mmap.mmap(file, 0, mmap.MAP_PRIVATE, mmap.PROT_READ) for file in files]\n\
+    print('ready', flush=True)\n\
+    sys.stdin.read()";
+
+/// One file whose listener does not answer is one, however often it is mapped, and in all passes.
+#[test]
+fn one_that_does_not_answer_is_asked_once() {
+    if !is_root() {
+        eprintln!("skipped: map_files needs root");
+        return;
+    }
+    let (mute, other) = (OnDisk::new("mute-twice"), OnDisk::new("not-mute"));
+    let paths = [other.text(), mute.text(), mute.text()];
+    let target = helpers::Target::of(&mut python(MAPS_ALL, &paths));
+    let listener = helpers::Target::of(&mut python(LISTENS, &[mute.text(), "65536"]));
+    if listener.ready != "ready" {
+        eprintln!("skipped: nobody can be asked for leave here");
+        return;
+    }
+    let args = format!("--method hybrid --stop --warm 2 {}", target.pid());
+    let rows = audit(&args).rows;
+    assert_eq!(rows.len(), 3);
+    for row in rows {
+        let left = get(&row, "left_file_not_opened_pages") / PAGES as i64;
+        assert_eq!(left, 2, "{row:?}");
+    }
+}
+
+/// A file that is mapped several times is opened once, and one of the same numbers is another.
+#[test]
+fn each_mapping_gets_its_own_file() {
+    if !is_root() {
+        eprintln!("skipped: map_files needs root");
+        return;
+    }
+    let (one, two) = (OnDisk::new("one-of-two"), OnDisk::new("two-of-two"));
+    let mut others = contents();
+    others.reverse();
+    fs::write(&two.0, &others).unwrap();
+    let paths = [one.text(), two.text(), two.text(), one.text()];
+    let target = helpers::Target::of(&mut python(MAPS_ALL, &paths));
+    let maps = fs::read(format!("/proc/{}/maps", target.pid())).unwrap();
+    let mut seen = 0;
+    for line in maps.split(|&byte| byte == b'\n') {
+        let Some(line) = MapsLine::parse(line) else {
+            continue;
+        };
+        let file = [(&one, contents()), (&two, others.clone())];
+        let file = file
+            .iter()
+            .find(|(file, _)| file.text().as_bytes() == line.name);
+        let Some((_, wanted)) = file else { continue };
+        let span = RemoteSpan {
+            start: RemoteAddr(line.start),
+            len: line.end - line.start,
+        };
+        let (found, care) = read(target.pid(), span);
+        let bytes: Vec<u8> = found.into_values().flatten().collect();
+        assert!(bytes == *wanted, "{care:?}");
+        seen += 1;
+    }
+    assert_eq!(seen, 4);
+}
+
 /// Two are waited for, and then no file is opened any more, also if others open at once: of three that
 /// are listened to, each before one that is not, at least one of the latter is left as well.
 #[test]
 fn not_many_are_waited_for() {
-    const MAPS_ALL: &str = "import mmap, os, sys\n\
-        page = os.sysconf('SC_PAGE_SIZE')\n\
-        files = [os.open(path, os.O_RDONLY) for path in sys.argv[1:]]\n\
-        maps = [mmap.mmap(file, 0, mmap.MAP_PRIVATE, mmap.PROT_READ) for file in files]\n\
-        print('ready', flush=True)\n\
-        sys.stdin.read()";
     if !is_root() {
         eprintln!("skipped: map_files needs root");
         return;
@@ -320,6 +382,40 @@ sys.stdin.read()
             let bytes = bytes as usize;
             assert!(found[..bytes] == proc.1[..bytes], "{how} in {folder:?}");
         }
+    }
+}
+
+/// Pages behind the end of a file are nowhere: it was opened, and read as far as it goes.
+#[test]
+fn what_lies_behind_the_end_of_a_file_is_not_in_memory() {
+    const MAPS_MORE: &str = r#"
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+file = os.open(sys.argv[1], os.O_RDONLY)
+print(libc.mmap(None, 8 * 4096, 1, 1, file, 0), flush=True)
+sys.stdin.read()
+"#;
+    if !is_root() {
+        eprintln!("skipped: map_files needs root");
+        return;
+    }
+    let folders = [
+        Path::new("/dev/shm"),
+        Path::new(env!("CARGO_TARGET_TMPDIR")),
+    ];
+    for folder in folders {
+        let file = OnDisk(folder.join("cowitness-end"));
+        fs::write(&file.0, &contents()[..3 * PAGE]).unwrap();
+        let target = helpers::Target::of(&mut python(MAPS_MORE, &[file.text()]));
+        let span = RemoteSpan {
+            start: RemoteAddr(target.ready.parse().unwrap()),
+            len: 8 * PAGE as u64,
+        };
+        let (_, care) = read(target.pid(), span);
+        let left = care.left[Why::NotInMemory as usize];
+        assert_eq!((care.filed, left, care.unread()), (3, 5, 5), "{folder:?}");
     }
 }
 

@@ -2,12 +2,15 @@
 //! One test at a time: they change settings of the machine, or count on its other lists.
 
 mod common;
+#[path = "common/audit.rs"]
+mod helpers;
 
-use common::{field, is_root, vmread_splits};
+use common::{field, is_root, run, stdout, vmread_splits, whole_stream};
 use cowitness::reader::{Care, Method, Target};
 use cowitness::sys::process::{Child, Side, fork, sleep_forever};
 use cowitness::sys::remote::RemoteSpan;
 use cowitness::sys::{Region, RemoteAddr, cpu};
+use helpers::get;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -120,6 +123,62 @@ fn one_page_that_is_not_the_targets_own_ends_the_pinning() {
         (care.pinned, care.copied, care.pin_faults),
         (1, PAGES as u64 - 1, Some(1)),
     );
+}
+
+/// A process whose memory a child of its own once shared, and which a pipe holds. Prints where.
+const HELD: &str = r#"
+import ctypes, fcntl, mmap, os, signal, sys
+PAGES, PAGE = 64, 4096
+libc = ctypes.CDLL(None)
+mapped = mmap.mmap(-1, PAGES * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+mapped.madvise(15)  # MADV_NOHUGEPAGE
+mapped[:] = bytes([9]) * (PAGES * PAGE)
+child = os.fork()
+if child == 0:
+    while True:
+        signal.pause()
+os.kill(child, 9)
+os.waitpid(child, 0)
+at = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
+read, write = os.pipe()
+fcntl.fcntl(write, 1031, PAGES * PAGE)  # F_SETPIPE_SZ
+part = (ctypes.c_size_t * 2)(at, PAGES * PAGE)
+assert libc.vmsplice(write, part, ctypes.c_size_t(1), 0) == PAGES * PAGE
+print(at, PAGES * PAGE, flush=True)
+sys.stdin.read()
+"#;
+
+/// What the first pass has shown the further ones know.
+#[test]
+fn trust_that_one_pass_has_lost_stays_lost() {
+    let _turn = turn();
+    if !is_root() || !pins() {
+        eprintln!("skipped: frame numbers need root");
+        return;
+    }
+    let target = helpers::Target::new(HELD);
+    let (start, len) = target.ready.split_once(' ').unwrap();
+    let memory = RemoteSpan {
+        start: RemoteAddr(start.parse().unwrap()),
+        len: len.parse().unwrap(),
+    };
+    let pid = target.pid() as i32;
+    let before = frames(pid, memory);
+    let output = run(&format!("audit --method hybrid --stop --warm 2 {pid}"));
+    let rows = whole_stream(&stdout(&output)).rows;
+    let cold = &rows[0];
+    assert!(get(cold, "pin_faults") > 0, "{cold:?}");
+    for warm in &rows[1..] {
+        let figures = ["pin_faults", "split_pages", "unexplained_faults"];
+        assert_eq!(figures.map(|name| get(warm, name)), [0; 3], "{warm:?}");
+    }
+    // Those that were split are all of the cold pass's one call.
+    let moved = moved(&before, &frames(pid, memory)) as i64;
+    assert!(moved <= get(cold, "split_exclusive_pages"), "{moved}");
+    let words = String::from_utf8(output.stderr).unwrap();
+    let faults = get(cold, "pin_faults");
+    let says = format!("copied, not pinned: fault; {faults} faults in pins");
+    assert!(words.contains(&says), "{words}");
 }
 
 /// Reads it on that processor until the kernel has put it on a list of pages to be moved.

@@ -192,7 +192,7 @@ impl Calls<'_> {
                     return Ok(());
                 }
                 End::Failed(Errno::SRCH) => return Err(Ended::Gone),
-                End::Failed(errno @ (Errno::PERM | Errno::ACCESS | Errno::NOSYS)) => {
+                End::Failed(errno) if reader.is_refusal(errno) => {
                     return Err(Ended::Refused(errno));
                 }
                 End::Failed(errno) if is_lack(errno) => return Err(Ended::Lacks(errno)),

@@ -8,7 +8,7 @@ use crate::proc::mountinfo;
 use crate::proc::number::decimal;
 use crate::sys::Errno;
 use crate::sys::errno::is_lack;
-use crate::sys::file::{Mapped, Process, open, open_mapped, open_proc, read_next};
+use crate::sys::file::{Mapped, Process, is_mapped_at, open, open_mapped, open_proc, read_next};
 use rustix::fd::{AsFd, OwnedFd};
 
 /// Why a file is not read.
@@ -19,6 +19,10 @@ pub(super) enum Shut {
     Zeros,
     /// Some of it is in swap, and nothing says which pages.
     Swapped,
+    /// Nothing of it is in memory: it lies behind the file's end; or what is in swap cannot be told.
+    Absent,
+    /// No file of the process may be opened (map_files takes a capability).
+    Denied,
     /// Something else.
     Says(Errno),
 }
@@ -38,39 +42,55 @@ type Opened = Result<(OwnedFd, u64), Shut>;
 pub(super) struct Files {
     pid: i32,
     /// Whether only what is in memory already is read: then a file that another process or machine
-    /// serves is not opened, nor one of which mincore(2) does not tell the truth. That takes what O_NOATIME takes
-    /// (`inode_owner_or_capable`, in `may_open` of fs/namei.c and `can_do_mincore` of
-    /// mm/mincore.c).
+    /// serves is not opened, nor one of which mincore(2) does not tell the truth. That takes what
+    /// O_NOATIME takes (`inode_owner_or_capable`, in `may_open` of fs/namei.c and `can_do_mincore`
+    /// of mm/mincore.c).
     cached_only: bool,
-    /// The last mapping that was asked about.
+    /// The mapping for which the last file was opened, and what came of it.
     last: Option<(Vma, Opened)>,
     /// The last device that was asked about, and whether its files are another process's or
     /// machine's to give.
     served: Option<((u32, u32), bool)>,
     /// Files that could not be opened in time.
-    late: u32,
+    pub(super) late: Late,
 }
 
-/// After so many no further one is tried: whoever answers for them does not.
-const LATE_MAX: u32 = 2;
+/// Files that could not be opened in time, by device and inode as maps has them. If there are as
+/// many as this holds no further one is tried: whoever answers for them does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Late([Option<((u32, u32), u64)>; 2]);
+
+impl Late {
+    /// Whether a file is one of them, or would be one too many to try.
+    fn has(&self, vma: &Vma) -> bool {
+        let file = Some((vma.device, vma.inode));
+        self.0.contains(&file) || !self.0.contains(&None)
+    }
+
+    fn add(&mut self, vma: &Vma) {
+        if let Some(free) = self.0.iter_mut().find(|file| file.is_none()) {
+            *free = Some((vma.device, vma.inode));
+        }
+    }
+}
 
 impl Files {
-    pub(super) const fn of(pid: i32, cached_only: bool) -> Self {
+    pub(super) const fn of(pid: i32, cached_only: bool, late: Late) -> Self {
         Self {
             pid,
             cached_only,
             last: None,
             served: None,
-            late: 0,
+            late,
         }
     }
 
     /// The file of a mapping, and the magic number of its file system.
     ///
     /// # Errors
-    /// [`Shut::Zeros`], [`NO_FILE`], [`LEASED`]; as open(2).
+    /// [`Shut::Zeros`], [`Shut::Denied`], [`NO_FILE`], [`LEASED`]; as open(2).
     pub(super) fn of_mapping(&mut self, vma: &Vma) -> Result<(&OwnedFd, u64), Shut> {
-        if self.last.as_ref().is_none_or(|(last, _)| last != vma) {
+        if !self.has(vma) {
             let opened = self.opened(vma);
             self.last = Some((*vma, opened));
         }
@@ -81,17 +101,37 @@ impl Files {
             .map_err(|shut| *shut)
     }
 
+    /// Whether the last file is that of this mapping. The numbers in maps may be those of two files
+    /// (subvolumes of btrfs, layers of overlayfs, snapshots), which stat(2) tells apart; what could
+    /// not be opened is asked for again where they may.
+    fn has(&self, vma: &Vma) -> bool {
+        let Some((last, opened)) = &self.last else {
+            return false;
+        };
+        let file = |vma: &Vma| (vma.device, vma.inode, vma.perms.shared);
+        last == vma
+            || file(last) == file(vma)
+                && match opened {
+                    Ok((file, _)) => is_mapped_at(file.as_fd(), self.pid, vma.start, vma.end),
+                    // Not a disk's.
+                    Err(_) => vma.device.0 != 0,
+                }
+    }
+
     fn opened(&mut self, vma: &Vma) -> Opened {
+        if self.late.has(vma) {
+            return Err(Errno::TIMEDOUT.into());
+        }
         if self.cached_only && self.is_served(vma.device)? || is_leased(vma.inode)? {
             return Err(LEASED.into());
         }
-        if self.late >= LATE_MAX {
-            return Err(Errno::TIMEDOUT.into());
-        }
         let opened = open_mapped(self.pid, vma.start, vma.end, self.cached_only);
-        self.late += u32::from(opened.as_ref().err() == Some(&Errno::TIMEDOUT));
+        if matches!(opened, Err(Errno::TIMEDOUT)) {
+            self.late.add(vma);
+        }
         match opened? {
             Mapped::File(file, magic) => Ok((file, magic)),
+            Mapped::Denied => Err(Shut::Denied),
             Mapped::Zero if !vma.perms.shared => Err(Shut::Zeros),
             _ => Err(NO_FILE.into()),
         }

@@ -5,9 +5,9 @@
 //! CAP_CHECKPOINT_RESTORE in the initial user namespace. Only regular files are opened: opening
 //! a device may do anything.
 
-use super::files::{Files, Shut};
+use super::files::{Files, Late, Shut};
 use super::vma::{Vma, Vmas};
-use super::{BlockReader, Target};
+use super::{BlockReader, Learned, Target, may_refuse};
 use crate::proc::pagemap::{Entry, file_offset};
 use crate::sys::file::{
     HUGETLBFS_MAGIC, OVERLAYFS_MAGIC, Process, RAMFS_MAGIC, TMPFS_MAGIC, open_proc, pread_once,
@@ -30,6 +30,8 @@ const PAGES: usize = 512;
 pub struct MapFiles {
     vmas: Vmas,
     behind: Behind,
+    /// Whether the last answer came from a file, or its file system, and not from /proc.
+    of_file: bool,
 }
 
 impl MapFiles {
@@ -42,6 +44,7 @@ impl MapFiles {
         Ok(Self {
             vmas: Vmas::of(target.pid),
             behind,
+            of_file: false,
         })
     }
 }
@@ -63,13 +66,19 @@ impl Behind {
         Ok(Self {
             page_bytes: target.page_bytes as u64,
             pagemap: open_proc(Process::Id(target.pid), "pagemap")?,
-            files: Files::of(target.pid, cached_only),
+            files: Files::of(target.pid, cached_only, target.learned.late),
             swap_in: target.manners.swap_in,
         })
     }
 
+    /// Files that could not be opened in time.
+    pub(super) const fn late(&self) -> Late {
+        self.files.late
+    }
+
     /// As [`read`](BlockReader::read) of [`MapFiles`], but only what is in memory already: bytes
-    /// that came, and bytes behind them that did not. Nothing is brought in, and nobody is waited for longer than [`open_within`](crate::sys::opening::open_within) does.
+    /// that came, and bytes behind them that did not. Nothing is brought in, and nobody is waited
+    /// for longer than [`open_within`](crate::sys::opening::open_within) does.
     ///
     /// # Errors
     /// See [`Shut`].
@@ -86,7 +95,7 @@ impl Behind {
         match magic {
             // A page in the swap cache is held, too, says mincore(2), and reading takes it out.
             TMPFS_MAGIC if vma.may_be_swapped() && !swap_in => Err(Shut::Swapped),
-            OVERLAYFS_MAGIC if vma.may_be_swapped() => Err(Errno::AGAIN.into()),
+            OVERLAYFS_MAGIC if vma.may_be_swapped() => Err(Shut::Absent),
             TMPFS_MAGIC | RAMFS_MAGIC | HUGETLBFS_MAGIC => {
                 let (got, tail) = contents(file, block, offset, page_bytes)?;
                 // What is neither in memory nor in swap is a hole. Else the page is left as a whole.
@@ -135,19 +144,19 @@ impl Behind {
 /// What a file has at an offset: bytes that came, and bytes behind them in its last page that did
 /// not, since that is not in memory. Behind the file's end the rest of that page is what is in
 /// memory, which is not zeros if somebody has written there through a mapping; reading the file does
-/// not give it. Further pages are `EIO`, as they would be a SIGBUS.
+/// not give it. Further pages are [`Shut::Absent`]; they would be a SIGBUS.
 fn contents(
     file: &OwnedFd,
     block: &mut [u8],
     offset: u64,
     page_bytes: u64,
-) -> Result<(usize, usize), Errno> {
+) -> Result<(usize, usize), Shut> {
     let got = pread_once(file, block, offset)?;
     let end = offset + got as u64;
     let rest = (end.next_multiple_of(page_bytes) - end) as usize;
     let all = block.len().min(got + rest);
     if all == 0 {
-        return Err(Errno::IO);
+        return Err(Shut::Absent);
     }
     let is_end = got < all && regular_bytes(file.as_fd())?.is_some_and(|bytes| bytes <= end);
     if !is_end {
@@ -156,6 +165,16 @@ fn contents(
     let tail = &mut block[got..all];
     let (more, _) = read_resident(file.as_fd(), end, tail, page_bytes as usize).unwrap_or((0, 0));
     Ok((got + more, all - got - more))
+}
+
+/// How a reader of files says it.
+const fn errno_of(shut: Shut) -> Errno {
+    match shut {
+        Shut::Says(errno) => errno,
+        Shut::Zeros | Shut::Swapped => NO_FILE,
+        Shut::Absent => Errno::IO,
+        Shut::Denied => Errno::PERM,
+    }
 }
 
 /// Whether a page of a private mapping is the file's, not a copy of its own.
@@ -169,6 +188,7 @@ const fn is_the_files(entry: Entry) -> bool {
 impl BlockReader for MapFiles {
     /// Reads within one mapping. See [`contents`] for what lies behind the file's end.
     fn read(&mut self, start: RemoteAddr, block: &mut [u8]) -> Result<usize, Errno> {
+        self.of_file = false;
         let vma = self.vmas.at(start)?.ok_or(Errno::FAULT)?;
         if !vma.has_file {
             return Err(NO_FILE);
@@ -176,15 +196,25 @@ impl BlockReader for MapFiles {
         let want = (block.len() as u64).min(vma.end - start.0);
         let behind = &mut self.behind;
         let want = behind.unwritten(start, want, !vma.perms.shared);
-        let (file, _) = behind.files.of_mapping(&vma).map_err(|shut| match shut {
-            Shut::Says(errno) => errno,
-            Shut::Zeros | Shut::Swapped => NO_FILE,
-        })?;
+        let opened = behind.files.of_mapping(&vma);
+        self.of_file = !matches!(opened, Err(Shut::Denied));
+        let (file, _) = opened.map_err(errno_of)?;
         let block = &mut block[..want? as usize];
         let offset = vma.offset + (start.0 - vma.start);
-        match contents(file, block, offset, behind.page_bytes)? {
+        match contents(file, block, offset, behind.page_bytes).map_err(errno_of)? {
             (0, _) => Err(NOT_THE_FILES),
             (got, _) => Ok(got),
         }
+    }
+
+    fn learned(&self) -> Learned {
+        Learned {
+            late: self.behind.late(),
+            ..Learned::default()
+        }
+    }
+
+    fn is_refusal(&self, errno: Errno) -> bool {
+        !self.of_file && may_refuse(errno)
     }
 }

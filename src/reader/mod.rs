@@ -15,7 +15,7 @@ mod target;
 pub mod vma;
 mod vmread;
 
-pub use hybrid::{Care, Hybrid, Manners, WINDOW_BYTES};
+pub use hybrid::{Care, Hybrid, Learned, Manners, WINDOW_BYTES};
 pub use kcore::Kcore;
 pub use map_files::MapFiles;
 pub use memcpy::Memcpy;
@@ -191,10 +191,26 @@ pub trait Reader {
         0
     }
 
+    /// Whether this errno, with which a pass has just ended, says that the reader gets nothing at
+    /// all here. Else it is about the memory that was asked for.
+    fn is_refusal(&self, errno: Errno) -> bool {
+        may_refuse(errno)
+    }
+
     /// What became of the pages so far, if it is a reader that takes care.
     fn care(&self) -> Option<&Care> {
         None
     }
+
+    /// What it has learned of the process, for the reader of the next pass.
+    fn learned(&self) -> Learned {
+        Learned::default()
+    }
+}
+
+/// Whether the kernel says so of a call that it does not give.
+const fn may_refuse(errno: Errno) -> bool {
+    matches!(errno, Errno::PERM | Errno::ACCESS | Errno::NOSYS)
 }
 
 /// A reader that copies one block a call.
@@ -205,9 +221,27 @@ pub trait BlockReader {
     /// # Errors
     /// The mechanism's own, when not even the first byte could be read.
     fn read(&mut self, start: RemoteAddr, block: &mut [u8]) -> Result<usize, Errno>;
+
+    /// As [`Reader::is_refusal`].
+    fn is_refusal(&self, errno: Errno) -> bool {
+        may_refuse(errno)
+    }
+
+    /// As [`Reader::learned`].
+    fn learned(&self) -> Learned {
+        Learned::default()
+    }
 }
 
 impl<R: BlockReader> Reader for R {
+    fn is_refusal(&self, errno: Errno) -> bool {
+        BlockReader::is_refusal(self, errno)
+    }
+
+    fn learned(&self) -> Learned {
+        BlockReader::learned(self)
+    }
+
     fn pass(
         &mut self,
         spans: &mut dyn Iterator<Item = RemoteSpan>,

@@ -1,6 +1,6 @@
 //! Whom a reader reads.
 
-use super::Manners;
+use super::{Learned, Manners};
 use crate::sys::Segments;
 use crate::sys::process::Child;
 
@@ -17,6 +17,8 @@ pub struct Target<'t> {
     pub segments: Option<&'t Segments>,
     /// What `hybrid` may do; the other readers do what they do.
     pub manners: Manners,
+    /// What `hybrid` and `map-files` know from passes before.
+    pub learned: Learned,
 }
 
 impl<'t> Target<'t> {
@@ -29,22 +31,20 @@ impl<'t> Target<'t> {
             child: Some(child),
             segments: Some(segments),
             manners: Manners::default(),
+            learned: Learned::default(),
         }
     }
 
     /// Any process.
     #[must_use]
-    pub const fn process(pid: i32, page_bytes: usize) -> Self {
+    pub fn process(pid: i32, page_bytes: usize) -> Self {
         Self {
             pid,
             page_bytes,
             child: None,
             segments: None,
-            manners: Manners {
-                swap_in: false,
-                no_files: false,
-                one_walk: false,
-            },
+            manners: Manners::default(),
+            learned: Learned::default(),
         }
     }
 }

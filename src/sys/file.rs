@@ -9,8 +9,8 @@ use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, CWD, FileType, OFlags, RawDir, fstat, fstatfs, major, makedev, minor, readlinkat_raw,
-    statat,
+    AtFlags, CWD, FileType, OFlags, RawDir, Stat, fstat, fstatfs, major, makedev, minor,
+    readlinkat_raw, statat,
 };
 use rustix::io::{fcntl_getfd, pread, read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -49,6 +49,9 @@ pub enum Mapped {
     Zero,
     /// Something else.
     Other,
+    /// Nobody knows: its link may not be followed (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE is
+    /// missing).
+    Denied,
 }
 
 /// Opens the regular file that process `pid` maps at `start..end`, addresses as in maps.
@@ -57,26 +60,41 @@ pub enum Mapped {
 /// read is asked for. Neither waits for ever, see [`open_within`].
 ///
 /// # Errors
-/// `EPERM` (CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE is missing, or CAP_FOWNER), `ENOENT` (no such
-/// mapping of a file), `EAGAIN` (a lease that is being given up), `ETIMEDOUT` (it takes long).
+/// `EPERM` (CAP_FOWNER is missing), `ENOENT` (no such mapping of a file), `EAGAIN` (a lease that is
+/// being given up), `ETIMEDOUT` (it takes long); whatever its file system says.
 pub fn open_mapped(pid: i32, start: u64, end: u64, owned: bool) -> Result<Mapped, Errno> {
-    let path = mapped(pid, start, end);
-    let path = path.read().map_err(|Full| Errno::NAMETOOLONG)?;
-    let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
     // Looked at before it is opened: opening a device can have effects of its own.
-    let found = statat(CWD, path, AtFlags::STATX_DONT_SYNC)?;
+    let found = match stat_mapped(pid, start, end) {
+        Err(Errno::PERM) => return Ok(Mapped::Denied),
+        found => found?,
+    };
     match FileType::from_raw_mode(found.st_mode) {
         FileType::RegularFile => {}
         // Documentation/admin-guide/devices.txt.
         FileType::CharacterDevice if found.st_rdev == makedev(1, 5) => return Ok(Mapped::Zero),
         _ => return Ok(Mapped::Other),
     }
+    let path = mapped(pid, start, end);
+    let path = mapped_path(&path)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let opened = match open_within(path, flags | OFlags::NOATIME, owned) {
         Err(Errno::PERM) if !owned => open_within(path, flags, owned),
         opened => opened,
     };
     opened.map(|(file, magic)| Mapped::File(file, magic))
+}
+
+/// Whether a file is the one that process `pid` maps at `start..end`; if it cannot be told it is
+/// not: by device, inode and time of change, and it has a name (the numbers of System V's shared
+/// memory are others' as well). stat(2), as [`mapped_file`].
+#[must_use]
+pub fn is_mapped_at(file: BorrowedFd<'_>, pid: i32, start: u64, end: u64) -> bool {
+    let there = stat_mapped(pid, start, end).ok();
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let file = statat(file, c"", flags).ok();
+    let number = |stat: Stat| (stat.st_dev, stat.st_ino, stat.st_ctime, stat.st_ctime_nsec);
+    let has_name = file.is_some_and(|file| file.st_nlink > 0);
+    has_name && file.map(number) == there.map(number)
 }
 
 /// Opens a file for reading, not to be inherited over exec.
@@ -117,6 +135,20 @@ fn mapped(pid: i32, start: u64, end: u64) -> Text {
     path
 }
 
+/// The same, as the kernel takes it.
+fn mapped_path(path: &Text) -> Result<&CStr, Errno> {
+    let path = path.read().map_err(|Full| Errno::NAMETOOLONG)?;
+    CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)
+}
+
+/// stat(2) of it, which neither opens it nor asks a server: AT_STATX_DONT_SYNC (since Linux 4.11;
+/// fs/stat.c, `vfs_statx`).
+#[inline(never)]
+fn stat_mapped(pid: i32, start: u64, end: u64) -> Result<Stat, Errno> {
+    let path = mapped(pid, start, end);
+    statat(CWD, mapped_path(&path)?, AtFlags::STATX_DONT_SYNC)
+}
+
 /// A file that is mapped.
 #[derive(Clone, Copy, Debug)]
 pub struct MappedFile {
@@ -130,16 +162,13 @@ pub struct MappedFile {
     pub block_bytes: u64,
 }
 
-/// The file that process `pid` maps at `start..end`, as [`open_mapped`] finds it, but without opening it, or asking a server: stat(2) with AT_STATX_DONT_SYNC (since Linux 4.11;
-/// fs/stat.c, `vfs_statx`).
+/// The file that process `pid` maps at `start..end`, as [`open_mapped`] finds it, but without
+/// opening it, or asking a server.
 ///
 /// # Errors
 /// As [`open_mapped`]; `EINVAL` before Linux 4.11.
 pub fn mapped_file(pid: i32, start: u64, end: u64) -> Result<MappedFile, Errno> {
-    let path = mapped(pid, start, end);
-    let path = path.read().map_err(|Full| Errno::NAMETOOLONG)?;
-    let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
-    let found = statat(CWD, path, AtFlags::STATX_DONT_SYNC)?;
+    let found = stat_mapped(pid, start, end)?;
     Ok(MappedFile {
         is_regular: FileType::from_raw_mode(found.st_mode).is_file(),
         bytes: found.st_size.cast_unsigned(),

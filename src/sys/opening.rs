@@ -94,7 +94,7 @@ const RIGHTS_LEN: usize = 20;
 /// `poll` and `recvmsg`. A kernel before 5.9 has no close_range(2): there it is opened here.
 ///
 /// # Errors
-/// `ETIMEDOUT`; as open(2), fstatfs(2), clone(2) (but `ENOMEM` where a limit of processes is reached)
+/// `ETIMEDOUT`; `ECHILD` (somebody has killed the child); as open(2), fstatfs(2), clone(2) (but `ENOMEM` where a limit of processes is reached)
 /// and socketpair(2). What it takes of this process's
 /// own memory is not among [`own_faults`].
 pub fn open_within(path: &CStr, flags: OFlags, read: bool) -> Result<Opened, Errno> {
@@ -141,8 +141,8 @@ fn open_by_child(path: &CStr, flags: OFlags, read: bool) -> Result<Opened, Errno
     match (answer?, check(failed)) {
         (Some(file), _) => Ok((file, magic)),
         (None, Err(errno)) => Err(errno),
-        // It was killed by somebody else, or there is no room for one more descriptor here.
-        (None, Ok(_)) => Err(Errno::MFILE),
+        // It was killed by somebody else.
+        (None, Ok(_)) => Err(Errno::CHILD),
     }
 }
 
@@ -267,7 +267,7 @@ fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
 /// The descriptor that comes; `None` if the other side is closed before.
 ///
 /// # Errors
-/// `ETIMEDOUT`; as recvmsg(2).
+/// `ETIMEDOUT`; `EMFILE` (a descriptor came, and there is no room for it); as recvmsg(2).
 fn receive(socket: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
     const MSG_CMSG_CLOEXEC: usize = 0x4000_0000;
     let mut wait = [PollFd::new(socket, PollFlags::IN)];
@@ -282,10 +282,18 @@ fn receive(socket: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
     let at = (&raw mut message) as usize;
     // SAFETY: SYSCALL; the kernel writes to the message and what it names: one byte, and one
     // control message with one descriptor.
-    check(unsafe { syscall6(nr::RECVMSG, number, at, MSG_CMSG_CLOEXEC, 0, 0, 0) })?;
-    let came = (rights.len, rights.level, rights.kind) == (RIGHTS_LEN, SOL_SOCKET, SCM_RIGHTS);
-    // SAFETY: fresh from the kernel, so nobody else owns it.
-    Ok(came.then(|| unsafe { OwnedFd::from_raw_fd(rights.descriptor & i32::MAX) }))
+    let bytes = check(unsafe { syscall6(nr::RECVMSG, number, at, MSG_CMSG_CLOEXEC, 0, 0, 0) })?;
+    if (rights.len, rights.level, rights.kind) == (RIGHTS_LEN, SOL_SOCKET, SCM_RIGHTS) {
+        // SAFETY: fresh from the kernel, so nobody else owns it.
+        return Ok(Some(unsafe {
+            OwnedFd::from_raw_fd(rights.descriptor & i32::MAX)
+        }));
+    }
+    if bytes > 0 {
+        Err(Errno::MFILE)
+    } else {
+        Ok(None)
+    }
 }
 
 /// Waits a moment for the end of a child that is about to end, and reaps it. One that has not is

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::measure::audit::{Auditor, Ended};
 use crate::measure::census::Counter;
 use crate::measure::plan::LIST_MAX;
-use crate::reader::{Manners, Method};
+use crate::reader::{Learned, Manners, Method};
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stdout};
@@ -112,6 +112,8 @@ struct Run<'r> {
     /// Whether it stood still when it began.
     stopped: bool,
     manners: Manners,
+    /// What the reader's passes before have shown.
+    learned: Learned,
     common: Common<'r>,
     auditor: Auditor,
     splits: Splits<'r>,
@@ -146,6 +148,7 @@ impl<'r> Run<'r> {
                 no_files: options.strict,
                 one_walk: true,
             },
+            learned: Learned::default(),
             common,
             auditor: auditor.map_err(Error::kernel("map memory for the buffer"))?,
             splits: Splits::untried(clock, page_bytes, &options.methods),
@@ -161,6 +164,7 @@ impl<'r> Run<'r> {
             let mut finding = Finding::of(method);
             let mut lost = None;
             let mut predicted = None;
+            self.learned = Learned::default();
             for repeat in 1..=self.passes {
                 let place = row::Place {
                     method,

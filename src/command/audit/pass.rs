@@ -12,7 +12,7 @@ use crate::measure::footprint;
 use crate::measure::pass::touch_stack;
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
-use crate::reader::{Care, Method, Reader, Target};
+use crate::reader::{Care, Learned, Method, Reader, Target};
 use crate::sys::Errno;
 use crate::sys::errno::is_lack;
 use crate::sys::file::{Process, read_proc};
@@ -91,6 +91,13 @@ impl Done {
     }
 }
 
+/// What a reader says of its pass, and leaves to that of the next.
+#[derive(Default)]
+struct Taken {
+    care: Option<Care>,
+    learned: Learned,
+}
+
 /// The process at one moment.
 #[derive(Default)]
 struct Standing {
@@ -164,8 +171,12 @@ impl Run<'_> {
             self.rehearse(method)?;
             touch_stack::<STACK_BYTES>();
         }
-        let mut care = None;
-        let ended = self.read_all(self.pid, method, &mut tally, &mut care)?;
+        let mut taken = Taken {
+            care: None,
+            learned: self.learned,
+        };
+        let ended = self.read_all(self.pid, method, &mut tally, &mut taken)?;
+        self.learned = taken.learned;
         // What another program has is no difference.
         let after = match ended {
             Err(Ended::Gone) => Standing::default(),
@@ -191,7 +202,7 @@ impl Run<'_> {
             ended,
             usage: after.usage.zip(before.usage).map(|(a, b)| a.since(&b)),
             faults: both(|standing| standing.faults),
-            care,
+            care: taken.care,
             went_on: self.stopped && ended.is_ok() && !stop::stands_after(self.pid, method),
             vma_change: both(|standing| standing.mappings.map(|mappings| (mappings.vmas, 0)))
                 .map(|(vmas, _)| vmas),
@@ -221,7 +232,12 @@ impl Run<'_> {
         let done = mem::take(&mut self.done);
         let mut read = Ok(Ok(()));
         for method in [Method::Proc, method] {
-            read = self.read_all(own_id(), method, &mut Tally::default(), &mut None);
+            read = self.read_all(
+                own_id(),
+                method,
+                &mut Tally::default(),
+                &mut Taken::default(),
+            );
         }
         self.auditor.counter = theirs;
         self.done = done;
@@ -234,14 +250,16 @@ impl Run<'_> {
         pid: i32,
         method: Method,
         tally: &mut Tally,
-        care: &mut Option<Care>,
+        taken: &mut Taken,
     ) -> Result<Result<(), Ended>, Error> {
         let mut target = Target::process(pid, self.common.page_bytes as usize);
         target.manners = self.manners;
+        target.learned = taken.learned;
         let mut walked = Ok(Ok(()));
         let lent = method.lend(&target, &mut |reader| {
             walked = self.walk(pid, method, reader, tally);
-            *care = reader.care().copied();
+            taken.care = reader.care().copied();
+            taken.learned = reader.learned();
         });
         match lent {
             Ok(()) => walked,

@@ -14,7 +14,6 @@ pub(super) fn refused(pid: i32, method: Method, errno: Errno) -> Error {
     let denial = match (method, errno) {
         (Method::Kcore, Errno::PERM | Errno::ACCESS) => Some(Denial::KernelMemory),
         (Method::MapFiles, Errno::PERM) => Some(Denial::MappedFiles),
-        (Method::MapFiles, Errno::ACCESS) => Some(Denial::OneFile),
         (Method::Ptrace, Errno::PERM) if is_traced(pid) => Some(Denial::Traced),
         _ => live::denial(pid, errno),
     };

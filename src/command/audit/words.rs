@@ -20,6 +20,8 @@ pub(super) struct Finding {
     cold: Option<Seen>,
     /// The fastest warm pass.
     warm_centi: Option<u64>,
+    /// What the warm passes have split, if that is known.
+    warm_split: Option<u64>,
 }
 
 /// Of the cold pass.
@@ -44,6 +46,7 @@ impl Finding {
             predicted: None,
             cold: None,
             warm_centi: None,
+            warm_split: Some(0),
         }
     }
 
@@ -62,9 +65,19 @@ impl Finding {
                 unexplained: passed.unexplained_faults(),
                 care: passed.care,
             });
-        } else if passed.status() == Status::Ok {
+            return;
+        }
+        if passed.status() == Status::Ok {
             let rate = mib_s_centi(passed.tally.bytes, passed.tally.ns);
             self.warm_centi = self.warm_centi.max(rate);
+        }
+        let sum = |one: Option<u64>, more| one.zip(more).map(|(one, more)| one + more);
+        self.warm_split = sum(self.warm_split, passed.split());
+        let Some(seen) = &mut self.cold else { return };
+        seen.unexplained = sum(seen.unexplained, passed.unexplained_faults());
+        if let Some((care, more)) = seen.care.as_mut().zip(passed.care) {
+            care.pin_faults = sum(care.pin_faults, more.pin_faults);
+            care.not_pinned = more.not_pinned.or(care.not_pinned);
         }
     }
 
@@ -166,14 +179,18 @@ impl Finding {
             }
             None => line.add("an unknown number of pages"),
         };
+        match self.warm_split {
+            Some(0) => {}
+            Some(more) => drop(line.add(", and ").number(more).add(" more in warm passes")),
+            None => drop(line.add(", and an unknown number in warm passes")),
+        }
+        let all = seen.split.zip(self.warm_split);
+        let all = all.map(|(split, more)| split + more);
         line.add("; predicted ");
         let explained = |faults| faults == 0 || fate.taken > 0;
         let unexplained = seen.unexplained.filter(|&faults| !explained(faults));
         let huge = seen.usage.map_or(0, |usage| usage.anon_huge_kib);
-        match (
-            self.predicted.and_then(|expected| expected.split),
-            seen.split,
-        ) {
+        match (self.predicted.and_then(|expected| expected.split), all) {
             (None, _) => line.add("nothing: it cannot be told here"),
             (Some(predicted), None) => line.number(predicted).add(": NOT known to be so"),
             (Some(predicted), Some(split)) => {
@@ -203,7 +220,7 @@ impl Finding {
         }
         if let Some(faults) = unexplained {
             line.pad_line().number(faults);
-            line.add(match (seen.split, huge) {
+            line.add(match (all, huge) {
                 (None, _) => " faults that may each have copied a page, which is not seen\n",
                 (_, ..0) => {
                     " more faults, for which no page was copied: huge pages broken up, or unshared in \
@@ -311,6 +328,55 @@ fn write(text: &Text) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn passed(cold: bool, split: u64, copies_hide: bool) -> Passed {
+        let mut tally = crate::measure::audit::Tally {
+            readable: 1,
+            bytes: 1,
+            ..Default::default()
+        };
+        tally.fate.split = split;
+        Passed {
+            method: Method::Hybrid,
+            cold,
+            pfn: true,
+            copies_hide,
+            swap_unseen: false,
+            tally,
+            ended: Ok(()),
+            usage: None,
+            faults: None,
+            vma_change: None,
+            went_on: false,
+            care: Some(Care {
+                pin_faults: Some(split),
+                ..Care::default()
+            }),
+        }
+    }
+
+    #[test]
+    fn what_a_warm_pass_splits_is_among_it() {
+        let says = |warm: &Passed, words: &str| {
+            let mut finding = Finding::of(Method::Hybrid);
+            let predicted = Some(Expected {
+                split: Some(0),
+                brought_in: Some(0),
+            });
+            finding.note(predicted, &passed(true, 0, false));
+            finding.note(predicted, warm);
+            let mut text = Text::new();
+            finding.describe(&mut text, 4096);
+            let text = text.read().unwrap();
+            assert!(text.contains(words), "{text}");
+        };
+        says(&passed(false, 0, false), "0 KiB; predicted 0: as predicted");
+        let warm = passed(false, 5, false);
+        says(&warm, "and 5 more in warm passes; predicted 0: NOT as");
+        says(&warm, "; 5 faults in pins");
+        let unknown = passed(false, 5, true);
+        says(&unknown, "unknown number in warm passes; predicted 0: NOT");
+    }
 
     #[test]
     fn one_percent_is_the_bound() {

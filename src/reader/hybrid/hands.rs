@@ -3,7 +3,7 @@
 use super::decide::{Way, Why, absent};
 use super::trust::{Pins, Trust};
 use super::window::{Window, behind, reached};
-use super::{Care, Target};
+use super::{Care, Learned, Target};
 use crate::reader::files::Shut;
 use crate::reader::map_files::Behind;
 use crate::reader::vma::Vmas;
@@ -53,12 +53,16 @@ impl Hands {
             files,
             window: Window::new(),
             care,
-            pins: Pins {
-                trust: care.pin_faults.map_or(Trust::LOST, |_| Trust::NEW),
-                charged: None,
-            },
+            pins: Pins::new(care.pin_faults.is_some() && !target.learned.charged),
             settled: 0..0,
             goes_on: target.manners.one_walk,
+        }
+    }
+
+    pub(super) fn learned(&self) -> Learned {
+        Learned {
+            charged: !self.pins(),
+            late: self.files.as_ref().map(Behind::late).unwrap_or_default(),
         }
     }
 
@@ -110,15 +114,25 @@ impl Hands {
         }
     }
 
-    /// A pass begins: anything may have been charged since the last. Of a pass of many, which may
-    /// be long after the one before, pages may have come onto a CPU's list since.
+    /// A pass begins: anything may have been charged since the last.
     pub(super) fn begin(&mut self) {
         self.pins.charged = None;
-        if self.goes_on && self.care.not_pinned.is_none() {
+    }
+
+    /// Before the first pages of a walk in many passes are pinned, and again after some thousand:
+    /// others may have come onto a CPU's list since.
+    fn renew(&mut self, io: &mut Io<'_, '_>) -> Result<(), End> {
+        if !self.goes_on || !self.pins.are_due() {
+            return Ok(());
+        }
+        // What was put off had been looked at before.
+        self.flush(io)?;
+        if self.pins() {
             // Without that the first steps are all there is.
             let _ = page_lists::drain();
-            self.pins.trust = Trust::NEW;
+            self.pins.renew();
         }
+        Ok(())
     }
 
     /// Whether it still pins anonymous pages.
@@ -143,6 +157,7 @@ impl Hands {
 
     /// As much at once as the calls before allow.
     fn pin_own(&mut self, span: RemoteSpan, io: &mut Io<'_, '_>) -> Result<(), End> {
+        self.renew(io)?;
         let mut rest = span;
         while rest.len > 0 {
             let all = rest.len.div_ceil(self.page_bytes);
@@ -153,6 +168,7 @@ impl Hands {
                 }
                 Trust::WHOLE => {
                     self.care.count(Way::PinOwn, all);
+                    self.pins.since += all;
                     self.window.take_later(rest, true);
                     return Ok(());
                 }
@@ -188,6 +204,7 @@ impl Hands {
             Err(errno) => Err(End::Failed(errno)),
             Ok(got) => {
                 let len = got as u64;
+                self.pins.since += pages;
                 self.care.count(Way::PinOwn, len.div_ceil(self.page_bytes));
                 self.window.take(RemoteSpan { len, ..span });
                 Ok(len)
@@ -251,7 +268,8 @@ impl Hands {
                 }
                 Err(Shut::Swapped) => (0, rest.len, Why::Swapped),
                 Err(Shut::Says(errno)) if is_lack(errno) => return Err(End::Failed(errno)),
-                Err(Shut::Says(_)) => (0, rest.len, Why::FileNotOpened),
+                Err(Shut::Absent) => (0, rest.len, Why::NotInMemory),
+                Err(Shut::Denied | Shut::Says(_)) => (0, rest.len, Why::FileNotOpened),
             };
             if got > 0 {
                 self.window.take(RemoteSpan { len: got, ..rest });

@@ -15,6 +15,7 @@ mod look;
 mod trust;
 mod window;
 
+use super::files::Late;
 use super::map_files::Behind;
 use super::{End, Pass, Reader, Seen, Target};
 use crate::proc::lines::complete;
@@ -48,6 +49,15 @@ pub struct Manners {
     /// page table showed ahead of one pass is not looked at again for the next, and what no reader
     /// gets does not end a pass.
     pub one_walk: bool,
+}
+
+/// What the passes over a process have shown, for the reader of the next one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Learned {
+    /// A pin was charged a fault: no anonymous page is pinned any more.
+    pub(super) charged: bool,
+    /// Files that could not be opened in time.
+    pub(super) late: Late,
 }
 
 /// Why anonymous pages are copied that pagemap calls the target's own.
@@ -148,14 +158,15 @@ impl Hybrid {
         };
         let mem = open_proc(Process::Id(pid), "mem")?;
         let counted = own_faults().map(|_| 0);
+        let may_pin = counted.is_some() && !target.learned.charged;
         let obstacle = match (rules.large_folios_possible, rules.exclusive_is_safe) {
             (true, _) => Some(Obstacle::LargeFolios),
             (false, false) => Some(Obstacle::KsmOrSwap),
-            (false, true) => counted.is_none().then_some(Obstacle::Fault),
+            (false, true) => (!may_pin).then_some(Obstacle::Fault),
         };
         // What one of those lists refers to would be copied by a pin. Where they cannot be emptied,
-        // the first page that is ends the pinning.
-        if obstacle.is_none() {
+        // the first page that is ends the pinning. One walk of many passes empties them itself.
+        if obstacle.is_none() && !target.manners.one_walk {
             let _ = page_lists::drain();
         }
         let care = Care {
@@ -222,6 +233,10 @@ impl Reader for Hybrid {
 
     fn care(&self) -> Option<&Care> {
         Some(&self.hands.care)
+    }
+
+    fn learned(&self) -> Learned {
+        self.hands.learned()
     }
 
     fn pass(

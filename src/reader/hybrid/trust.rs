@@ -39,9 +39,34 @@ pub(super) struct Pins {
     /// Faults charged to the tool before the next of them, unless anything has been done since the
     /// last that could cause one.
     pub(super) charged: Option<u64>,
+    /// Pages pinned since the lists were emptied.
+    pub(super) since: u64,
 }
 
+/// After so many pages pinned the CPUs' lists are emptied again.
+const RENEW_PAGES: u64 = 8192;
+
 impl Pins {
+    pub(super) const fn new(may_pin: bool) -> Self {
+        Self {
+            trust: if may_pin { Trust::NEW } else { Trust::LOST },
+            charged: None,
+            since: RENEW_PAGES,
+        }
+    }
+
+    /// Whether the lists are to be emptied before more is pinned.
+    pub(super) fn are_due(&self) -> bool {
+        self.since >= RENEW_PAGES && self.trust != Trust::LOST
+    }
+
+    /// The lists have been emptied.
+    pub(super) const fn renew(&mut self) {
+        self.trust = Trust::NEW;
+        self.charged = None;
+        self.since = 0;
+    }
+
     /// After a call; `own`: of anonymous pages, among others.
     pub(super) fn note(&mut self, charged: Charged, own: bool, care: &mut Care) {
         let faults = charged.map(|(faults, _)| faults);
@@ -61,7 +86,20 @@ const STEPS: [u64; 3] = [1, 8, 64];
 
 #[cfg(test)]
 mod tests {
-    use super::Trust;
+    use super::{Pins, RENEW_PAGES, Trust};
+
+    #[test]
+    fn the_lists_are_emptied_before_the_first_page_and_once_in_many() {
+        let mut pins = Pins::new(true);
+        assert!(pins.are_due());
+        pins.renew();
+        pins.since += RENEW_PAGES - 1;
+        assert!(!pins.are_due());
+        pins.since += 1;
+        assert!(pins.are_due());
+        pins.trust = Trust::LOST;
+        assert!(!pins.are_due() && !Pins::new(false).are_due());
+    }
 
     #[test]
     fn it_is_earned_in_steps_and_lost_at_once_and_for_ever() {
