@@ -6,7 +6,7 @@ mod common;
 mod helpers;
 
 use common::{field, is_root, run, stdout, vmread_splits, whole_stream};
-use cowitness::reader::{Care, Hybrid, Method, Reader, Target};
+use cowitness::reader::{Care, Method, Target};
 use cowitness::sys::process::{Child, Side, fork, sleep_forever};
 use cowitness::sys::remote::RemoteSpan;
 use cowitness::sys::{Region, RemoteAddr, cpu};
@@ -179,36 +179,6 @@ fn trust_that_one_pass_has_lost_stays_lost() {
     let faults = get(cold, "pin_faults");
     let says = format!("copied, not pinned: fault; {faults} faults in pins");
     assert!(words.contains(&says), "{words}");
-}
-
-/// Of a walk in many passes a mapping of less than three pages is copied, and one of three is pinned.
-#[test]
-fn a_small_mapping_read_by_itself_is_copied() {
-    let _turn = turn();
-    if !pins() {
-        return;
-    }
-    let mut region = Region::new(3 * PAGE).unwrap();
-    region.small_pages();
-    region.bytes_mut().fill(9);
-    let mut target = Target::process(std::process::id().cast_signed(), PAGE);
-    target.manners.one_walk = true;
-    let ways = [2, 3].map(|pages| {
-        let memory = RemoteSpan {
-            start: RemoteAddr(region.address() as u64),
-            len: pages * PAGE as u64,
-        };
-        let mut reader = Hybrid::open(&target).unwrap();
-        let mut buffer = vec![0; 1 << 20];
-        let spans = &mut [memory].into_iter();
-        assert_eq!(
-            reader.pass(spans, PAGE, &mut buffer, None).bytes,
-            memory.len
-        );
-        let care = reader.care().unwrap();
-        (care.pinned, care.copied)
-    });
-    assert_eq!(ways, [(0, 2), (3, 0)]);
 }
 
 /// Reads it on that processor until the kernel has put it on a list of pages to be moved.

@@ -208,11 +208,8 @@ impl Hybrid {
         let page_bytes = self.hands.page_bytes;
         let base = part.start.0 - part.start.0 % page_bytes;
         let end = part.start.plus(part.len);
-        // A mapping of its own, which no call would have together with others: a copy costs less
-        // than a pin with its faults asked for before and after.
-        let is_small = self.one_walk && part.len < self.rules.pin_pages_min as u64 * page_bytes;
         let rules = Rules {
-            exclusive_is_safe: self.rules.exclusive_is_safe && self.hands.pins() && !is_small,
+            exclusive_is_safe: self.rules.exclusive_is_safe && self.hands.pins(),
             ..self.rules
         };
         for run in Runs::new(self.look.entries(part), rules) {
