@@ -109,6 +109,8 @@ pub enum Denial {
     YamaRelatives,
     /// Yama 2 or 3.
     YamaForAll,
+    /// CAP_SYS_PTRACE is there, but the file's mode keeps others out.
+    NotItsFiles,
     /// CAP_SYS_PTRACE is there.
     DespitePrivilege,
     /// Somebody traces it already.
@@ -140,14 +142,17 @@ impl Denial {
             Self::NoMemory => "it is a kernel thread: it has no memory of its own",
             Self::OtherOwner => {
                 "it belongs to another user or group: use its owner, root, or give \
-                 CAP_SYS_PTRACE (setcap cap_sys_ptrace=ep)"
+                 CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH (setcap \
+                 cap_sys_ptrace,cap_dac_read_search=ep)"
             }
             Self::MoreCapable => {
-                "it has capabilities that this program lacks: use root or CAP_SYS_PTRACE"
+                "it has capabilities that this program lacks: use root, or CAP_SYS_PTRACE and \
+                 CAP_DAC_READ_SEARCH"
             }
             Self::NotDumpable => {
                 "it is yours but not dumpable (it changed its user, was not readable, or said \
-                 PR_SET_DUMPABLE 0) or in another user namespace: use root or CAP_SYS_PTRACE"
+                 PR_SET_DUMPABLE 0) or in another user namespace: use root, or CAP_SYS_PTRACE and \
+                 CAP_DAC_READ_SEARCH"
             }
             Self::YamaRelatives => {
                 "Yama allows only descendants (kernel.yama.ptrace_scope is 1): use root or \
@@ -156,6 +161,10 @@ impl Denial {
             Self::YamaForAll => {
                 "Yama forbids it (kernel.yama.ptrace_scope is 2 or 3): 2 needs CAP_SYS_PTRACE, \
                  3 stays until the next boot"
+            }
+            Self::NotItsFiles => {
+                "CAP_SYS_PTRACE is there, but pagemap and mem open to their owner only (root, if \
+                 it is not dumpable): give CAP_DAC_READ_SEARCH, too"
             }
             Self::DespitePrivilege => {
                 "CAP_SYS_PTRACE is there, so a security module, a seccomp filter or another \

@@ -4,10 +4,10 @@ mod common;
 #[path = "common/audit.rs"]
 mod helpers;
 
-use common::{Folder, command_as_nobody, is_root, vmread_splits, whole_stream};
-use helpers::{Target, audit, get};
+use common::{Folder, command, command_as_nobody, is_root, stdout, vmread_splits, whole_stream};
+use helpers::{Target, audit, get, until};
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Readers that touch no page table, of a process that shares nothing: also next to the helper that
 /// lets the process go again, a copy of the tool with which it shares its own pages.
@@ -100,4 +100,69 @@ fn copies_behind_what_a_file_brought_in_are_not_told_as_none() {
     assert!(get(row, "unexplained_faults") >= 512, "{row:?}");
     assert_eq!(output.status.code(), Some(3));
     assert!(stderr.contains("what was split is unknown"), "{stderr}");
+}
+
+/// 32 MiB of a process's own small pages, all of one window, which may be made huge. Prints where.
+const TO_COLLAPSE: &str = r#"
+import ctypes, mmap, sys
+size = 32 << 20
+memory = mmap.mmap(-1, 2 * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+into = -address % size
+memory.madvise(15)  # MADV_NOHUGEPAGE
+for at in range(into, into + size, 4096):
+    memory[at] = 1
+memory.madvise(14, into, size)  # MADV_HUGEPAGE
+print(address + into, flush=True)
+sys.stdin.read()
+"#;
+
+/// Makes them huge (Linux 6.1), as khugepaged does by itself. The words are a process and an address.
+const COLLAPSES: &str = r#"
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+class Span(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
+process, huge = os.pidfd_open(int(sys.argv[1])), 2 << 20
+for at in reversed(range(0, 32 << 20, huge)):
+    span = Span(int(sys.argv[2]) + at, huge)
+    done = libc.syscall(440, process, ctypes.byref(span), ctypes.c_size_t(1), 25, 0)  # process_madvise
+    if done != huge:
+        sys.exit(os.strerror(ctypes.get_errno()))
+"#;
+
+/// KiB of the mapping at an address that were looked at since they were last forgotten.
+fn referenced_kib(pid: u32, start: u64) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap();
+    let mapping = text.split_once(&format!("{start:x}-")).unwrap().1;
+    let line = mapping.lines().find(|line| line.starts_with("Referenced:"));
+    let kib = line.unwrap().split_whitespace().nth(1);
+    kib.unwrap().parse().unwrap()
+}
+
+/// Pages that somebody else replaces while a reader is at them, which is charged no fault.
+#[test]
+fn what_the_kernel_has_moved_meanwhile_is_not_split_by_the_reader() {
+    if !is_root() {
+        eprintln!("skipped: frames are hidden");
+        return;
+    }
+    let target = Target::new(TO_COLLAPSE);
+    let (pid, start) = (target.pid(), target.ready.parse().unwrap());
+    std::fs::write(format!("/proc/{pid}/clear_refs"), "1").unwrap();
+    let mut audit = command(&format!("audit -q --stop --method proc --block 64 {pid}"));
+    let audit = audit.stdout(Stdio::piped()).spawn().unwrap();
+    until("it reads", || referenced_kib(pid, start) > 0);
+    let mut python = Command::new("/usr/bin/python3");
+    let collapser = python.args(["-c", COLLAPSES, &pid.to_string(), &start.to_string()]);
+    let collapsed = collapser.output().unwrap();
+    let output = audit.wait_with_output().unwrap();
+    if !collapsed.status.success() {
+        eprintln!("skipped: {}", String::from_utf8_lossy(&collapsed.stderr));
+        return;
+    }
+    let row = &whole_stream(&stdout(&output)).rows[0];
+    assert!(get(row, "raced_pages") >= 512, "{row:?}");
+    assert_eq!(get(row, "split_pages"), 0, "{row:?}");
+    assert_eq!(get(row, "split_exclusive_pages"), 0, "{row:?}");
 }

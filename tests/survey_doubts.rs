@@ -6,10 +6,10 @@ mod common;
 #[path = "common/audit.rs"]
 mod helpers;
 
-use common::{Row, is_root, number, run, stdout, vmread_splits, whole_stream};
-use helpers::{Target, audit, get, near};
+use common::{Row, command, is_root, number, run, stdout, vmread_splits, whole_stream};
+use helpers::{Target, audit, get, near, signal, until};
 use std::fs::{self, File};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The lock that `probe --setup` takes, too: nobody else changes this machine meanwhile.
 fn alone() -> Option<File> {
@@ -453,4 +453,56 @@ fn who_takes_hugetlb_pages_from_another_process_says_so() {
             "{said}"
         );
     }
+}
+
+/// Of four huge pages of one window two are shared by fork; the first and the last are absent. Prints
+/// where, and the child.
+const LET_GO: &str = r#"
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+huge, place = 2 << 20, 0x7a0000000000
+if libc.mmap(place, 4 * huge, 3, 0x140022, -1, 0) != place: skip("there are no four huge pages")
+for number in (1, 2): ctypes.memset(place + number * huge, 1, 1)
+child = os.fork()
+if child == 0:
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    while True: time.sleep(60)
+print(os.getpid(), f"{place:x}", child, flush=True)
+os.waitpid(child, 0)
+sys.stdin.read()
+"#;
+
+/// A reader that copies nothing brings in what is absent, and a child ends meanwhile.
+#[test]
+fn who_copies_nothing_takes_no_hugetlb_pages() {
+    let Some(_alone) = alone() else { return };
+    let pages = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+    let Some(_settings) = Settings::new(&[(pages, "4")]) else {
+        return;
+    };
+    let Some(known) = Known::new(LET_GO) else {
+        return;
+    };
+    let (start, child) = known.start.split_once(' ').unwrap();
+    let audit = command(&format!("audit --stop --method ptrace {}", known.pid))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("the first comes in", || {
+        let text = fs::read_to_string(format!("/proc/{}/smaps", known.pid)).unwrap();
+        let mapping = text.split_once(&format!("{start}-")).unwrap().1;
+        let line = mapping
+            .lines()
+            .find(|line| line.starts_with("Private_Hugetlb:"));
+        line.is_some_and(|line| !line.ends_with(" 0 kB"))
+    });
+    signal(child, "KILL");
+    let output = audit.wait_with_output().unwrap();
+    let row = &whole_stream(&stdout(&output)).rows[0];
+    let columns = ["split_pages", "raced_pages"];
+    assert_eq!(columns.map(|column| get(row, column)), [0, 1024], "{row:?}");
+    assert!(get(row, "reader_minflt_cold") >= 2, "{row:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("TAKEN"), "{said}");
 }

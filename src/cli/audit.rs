@@ -55,8 +55,12 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             each a fresh process, or put the harmless ones first.\n\
             Memory of devices, of userfaultfd, and reserves never touched are left out (of\n\
             the latter the page table is looked at: terabytes take their time).\n\n\
-            Needs the same user and a dumpable process, as Yama allows it, or\n\
-            CAP_SYS_PTRACE.\n",
+            Needs the same user and a dumpable process, as Yama allows it, or root, or\n\
+            CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH (and CAP_KILL for --stop). Without\n\
+            CAP_SYS_ADMIN frames are hidden: what vmread has split then mostly stays unknown\n\
+            (an empty field, exit status 3).\n\
+            --stop makes epoll_wait(2) and its like in the process return EINTR (signal(7)),\n\
+            and its parent gets SIGCHLD.\n",
     operand: Some(Operand {
         name: "PID",
         allowed: "a process id, 1 to 4194304",
@@ -70,7 +74,7 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
     examples: &[
         (
             "cowitness audit 1234 --stop > audit.csv",
-            "the default reader, hybrid, which changes nothing, on a process that holds still",
+            "the default reader, hybrid, which changes no memory, on a process that holds still",
         ),
         (
             "cowitness audit 1234 --method hybrid,proc,vmread --warm 3 > audit.csv",

@@ -31,7 +31,11 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             a child of its own. A reserve of terabytes takes its time.\n\
             One CSV row a VMA goes to stdout, the last is the total. A process that runs on\n\
             changes meanwhile: stop it (kill -STOP) for figures that hold.\n\n\
-            Needs the same user and a dumpable process, or CAP_SYS_PTRACE.\n",
+            What pagemap calls the process's own is split by vmread all the same where a\n\
+            pipe, a socket or a list of the kernel holds it: 0 is no proof.\n\
+            Needs the same user and a dumpable process, or root, or CAP_SYS_PTRACE and\n\
+            CAP_DAC_READ_SEARCH. Only root gets a number for vmread where this machine has\n\
+            large folios, KSM or swap in use; for others the field is empty: unknown.\n",
     operand: Some(Operand {
         name: "PID",
         allowed: "a process id, 1 to 4194304",

@@ -156,15 +156,29 @@ impl<'s> Splits<'s> {
         if shared + doubtful == 0 {
             return Some(0);
         }
-        if self.known.is_empty() && !self.untried {
-            self.try_all();
-        }
-        let (_, splits) = self.known.iter().find(|(known, _)| *known == method)?;
-        match (*splits)? {
+        match self.tried(method)? {
             true if doubtful > 0 => None,
             true => Some(shared),
             false => Some(0),
         }
+    }
+
+    /// As [`tried`](Self::tried), but nothing is tried for it.
+    pub(super) fn known(&self, method: Method) -> Option<bool> {
+        let (_, splits) = self.known.iter().find(|(known, _)| *known == method)?;
+        *splits
+    }
+
+    /// Whether `method` splits what is shared; `None` if that could not be tried. What reads files,
+    /// or frames, has no part in the process's page table.
+    pub(super) fn tried(&mut self, method: Method) -> Option<bool> {
+        if matches!(method, Method::MapFiles | Method::Kcore) {
+            return Some(false);
+        }
+        if self.known.is_empty() && !self.untried {
+            self.try_all();
+        }
+        self.known(method)
     }
 
     fn try_all(&mut self) {
@@ -184,33 +198,52 @@ impl<'s> Splits<'s> {
     }
 }
 
+/// What is said of pages that pagemap alone vouches for: bit 56 counts mappings, and a pin asks who
+/// refers to the page (mm/memory.c, `wp_can_reuse_anon_folio`).
+pub(super) const VOUCHED_FOR: &str = "    by pagemap, which calls the rest the process's own: of \
+    these, a page that a pipe, a socket or\n    a list of the kernel still holds would be split all \
+    the same\n";
+
 /// What reading a process would change, as far as its page table tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outlook {
-    /// Pages that vmread would split.
-    pub(super) vmread_split: Option<u64>,
+    /// Whether vmread splits on this kernel, if that was tried.
+    pub(super) vmread_splits: Option<bool>,
     /// Pages that hybrid would split.
     pub(super) hybrid_split: Option<u64>,
     /// Absent and swapped-out pages that all but hybrid would bring in.
     pub(super) brought_in: u64,
+    /// Whether frame numbers, and so files behind mappings, are not to be had.
+    pub(super) hidden: bool,
 }
 
 impl Outlook {
-    /// The reader to take, and why.
+    /// The reader to take, and why. That pagemap calls all pages the process's own does not make
+    /// vmread harmless.
     pub(super) const fn advice(&self) -> (Method, &'static str) {
-        match (self.vmread_split, self.hybrid_split) {
-            (Some(0), _) if self.brought_in == 0 => (
+        match (self.vmread_splits, self.hybrid_split) {
+            (Some(false), _) if self.brought_in == 0 => (
                 Method::Vmread,
-                ", 1 MiB a call: there is nothing to split or to bring in, and it is fastest",
+                ", 1 MiB a call: on this kernel it splits nothing, nothing is absent, and it is \
+                 fastest",
             ),
             (_, Some(0)) => (
                 Method::Hybrid,
-                ": it splits nothing and brings nothing in, and leaves unread what is in swap and, \
-                 without CAP_SYS_ADMIN, absent pages of files",
+                match self.hidden {
+                    false => {
+                        ": it brings nothing in, leaves unread what is in swap, and where something \
+                         else holds a page it\n  notices, and copies from then on"
+                    }
+                    true => {
+                        ": it brings nothing in, leaves unread what is in swap and, without \
+                         CAP_SYS_ADMIN, absent pages\n  of files, and where something else holds a \
+                         page it notices, and copies from then on"
+                    }
+                },
             ),
-            (Some(0), _) => (
+            (Some(false), _) => (
                 Method::Vmread,
-                ", 1 MiB a call: it splits nothing here, but brings in what is absent",
+                ", 1 MiB a call: on this kernel it splits nothing, but it brings in what is absent",
             ),
             _ => (
                 Method::Proc,
@@ -262,20 +295,22 @@ mod tests {
 
     #[test]
     fn advice_follows_what_would_change() {
-        let advice = |vmread_split, hybrid_split, brought_in| {
+        let advice = |vmread_splits, hybrid_split, brought_in| {
             let outlook = Outlook {
-                vmread_split,
+                vmread_splits,
                 hybrid_split,
                 brought_in,
+                hidden: false,
             };
             outlook.advice().0
         };
-        assert_eq!(advice(Some(0), Some(0), 0), Method::Vmread);
-        assert_eq!(advice(Some(9), Some(0), 0), Method::Hybrid);
-        assert_eq!(advice(Some(0), Some(0), 7), Method::Hybrid);
+        assert_eq!(advice(Some(false), Some(0), 0), Method::Vmread);
+        // However few pages pagemap calls shared.
+        assert_eq!(advice(Some(true), Some(0), 0), Method::Hybrid);
         assert_eq!(advice(None, Some(0), 0), Method::Hybrid);
-        assert_eq!(advice(Some(0), None, 7), Method::Vmread);
-        assert_eq!(advice(Some(9), None, 0), Method::Proc);
+        assert_eq!(advice(Some(false), Some(0), 7), Method::Hybrid);
+        assert_eq!(advice(Some(false), None, 7), Method::Vmread);
+        assert_eq!(advice(Some(true), None, 0), Method::Proc);
         assert_eq!(advice(None, None, 0), Method::Proc);
     }
 }

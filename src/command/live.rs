@@ -9,9 +9,10 @@ use crate::proc::status::{field, hex_field};
 use crate::reader::hybrid::{large, nothing_is_half_swapped, nothing_is_joined};
 use crate::reader::vma::{self, Vmas};
 use crate::sys::Errno;
-use crate::sys::file::{Process, mapped_file, open_proc, read_proc, read_whole};
+use crate::sys::file::{Process, mapped_file, open_proc, proc_owner, read_proc, read_whole};
 use crate::text::Text;
 use core::ops::Deref;
+use rustix::process::geteuid;
 
 /// Longest name in a row.
 const NAME_BYTES: usize = 256;
@@ -249,6 +250,17 @@ pub(super) fn refused(pid: i32, file: &'static str, errno: Errno) -> Error {
 }
 
 const CAP_SYS_PTRACE: u64 = 1 << 19;
+/// CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: either opens what a file's mode does not.
+const CAP_DAC: u64 = 1 << 1 | 1 << 2;
+
+/// Whether the process's files in /proc and this one's own are this user's: pagemap is for its owner
+/// only. A process that is not dumpable, as one with capabilities of its file is, has root's
+/// (fs/proc/base.c, `task_dump_owner`).
+fn owns_files(pid: i32) -> bool {
+    let user = geteuid().as_raw();
+    let mut both = [Process::Id(pid), Process::Myself].into_iter();
+    both.all(|process| proc_owner(process, "pagemap") == Ok(user))
+}
 
 /// Why a process cannot be looked at, as far as /proc shows it: the rules of
 /// `__ptrace_may_access`, kernel/ptrace.c, and of Yama.
@@ -271,16 +283,16 @@ pub(super) fn denial(pid: i32, errno: Errno) -> Option<Denial> {
     let scope = scope.ok().and_then(|text| decimal(text.trim_ascii()));
     // Looking is not restricted by Yama, attaching is: so who may look is refused by it.
     let may_look = || open_proc(Process::Id(pid), "pagemap").is_ok();
-    cause(own, theirs, scope, &may_look, errno)
+    cause(own, theirs, scope, [&may_look, &|| owns_files(pid)], errno)
 }
 
 /// The cause, by the status of both, Yama's ptrace_scope where there is Yama, and whether the
-/// page table may be looked at.
+/// page table may be looked at, and its file is this user's.
 fn cause(
     own: &[u8],
     theirs: &[u8],
     scope: Option<u64>,
-    may_look: &dyn Fn() -> bool,
+    [may_look, owns_files]: [&dyn Fn() -> bool; 2],
     errno: Errno,
 ) -> Option<Denial> {
     if field(theirs, b"State").is_some_and(|state| state.starts_with(b"Z")) {
@@ -296,7 +308,11 @@ fn cause(
     if !matches!(errno, Errno::PERM | Errno::ACCESS) {
         return None;
     }
-    let privileged = hex_field(own, b"CapEff").is_some_and(|caps| caps & CAP_SYS_PTRACE != 0);
+    let caps = hex_field(own, b"CapEff").unwrap_or(0);
+    let privileged = caps & CAP_SYS_PTRACE != 0;
+    if privileged && caps & CAP_DAC == 0 && errno == Errno::ACCESS && !owns_files() {
+        return Some(Denial::NotItsFiles);
+    }
     Some(match (privileged, scope) {
         (true, Some(3)) => Denial::YamaForAll,
         (true, _) => Denial::DespitePrivilege,
@@ -385,14 +401,23 @@ mod tests {
             (ROOT, leader, None, true, Denial::DeadLeader),
         ] {
             let theirs = theirs.as_bytes();
-            let found = cause(own, theirs, scope, &|| may_look, Errno::ACCESS);
+            let found = cause(own, theirs, scope, [&|| may_look, &|| true], Errno::ACCESS);
             assert_eq!(found, Some(want));
         }
         // Another errno has another cause.
-        assert_eq!(
-            cause(OWN, plain.as_bytes(), None, &|| true, Errno::NOMEM),
-            None
-        );
+        let of = |own: &[u8], owns, errno| {
+            cause(own, other.as_bytes(), None, [&|| false, &|| owns], errno)
+        };
+        assert_eq!(of(OWN, true, Errno::NOMEM), None);
+        // With CAP_SYS_PTRACE alone the file's mode decides, which is not asked of a reader.
+        let refused = [Errno::ACCESS, Errno::PERM].map(|errno| of(ROOT, false, errno));
+        let despite = Some(Denial::DespitePrivilege);
+        assert_eq!(refused, [Some(Denial::NotItsFiles), despite]);
+        assert_eq!(of(ROOT, true, Errno::ACCESS), despite);
+        let with_dac = std::str::from_utf8(ROOT)
+            .unwrap()
+            .replace("0080000", "0080004");
+        assert_eq!(of(with_dac.as_bytes(), false, Errno::ACCESS), despite);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! nothing of its memory.
 
 use super::env::{self, Context, Kernel};
-use super::forecast::{Forecast, HUGETLB_WARNING, Outlook, Splits, UNTRIED};
+use super::forecast::{Forecast, HUGETLB_WARNING, Outlook, Splits, UNTRIED, VOUCHED_FOR};
 use super::live::{self, KERNEL_HALF, Mappings, Vma, each_vma};
 use super::progress::Progress;
 use crate::cli::Effective;
@@ -16,7 +16,7 @@ use crate::reader::Method;
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stderr, stdout};
-use crate::sys::{Clock, cpu, errno};
+use crate::sys::{Clock, cpu, errno, page_lists};
 use crate::text::{Full, Text};
 
 /// The status of such a VMA.
@@ -41,6 +41,9 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     // Opened first: pagemap shows what it showed then even if rights change.
     let counter = Counter::open(pid, auxv.page_bytes())
         .map_err(|errno| live::refused(pid, "pagemap", errno))?;
+    // What a reader meets that comes next is what pagemap says. Where that cannot be, less is known,
+    // which the words say in any case.
+    let _ = page_lists::drain();
     let doubts = live::doubts(pid);
     let (before, source) = live::source(&counter, doubts)?;
     let mut survey = Survey {
@@ -295,12 +298,12 @@ impl<'s> Survey<'s> {
     }
 
     fn advice(&self) -> (Method, &'static str) {
-        let [_, vmread_split, hybrid_split] = self.total.split;
-        let brought_in = self.total.forecast.faulted;
+        let [.., hybrid_split] = self.total.split;
         let outlook = Outlook {
-            vmread_split,
+            vmread_splits: self.splits.known(Method::Vmread),
             hybrid_split,
-            brought_in,
+            brought_in: self.total.forecast.faulted,
+            hidden: self.counter.frames_are_hidden(),
         };
         outlook.advice()
     }
@@ -323,12 +326,18 @@ impl<'s> Survey<'s> {
             match (pages, self.kib(pages)) {
                 (Some(pages), Some(kib)) => {
                     line.number(pages).add(" pages, ").number(kib);
-                    line.add(" KiB of the machine's memory\n")
+                    line.add(" KiB of the machine's memory\n");
+                    let is_so = self.splits.known(Method::Vmread) == Some(false);
+                    let vouched_for = *reader == Method::Vmread && !is_so;
+                    line.add(if vouched_for { VOUCHED_FOR } else { "" })
                 }
-                _ => line.add(
-                    "an unknown number of pages: it could not be tried here, or pages may be shared \
-                     that are huge, in swap or joined by KSM\n",
-                ),
+                _ => line.add(match self.splits.known(*reader) {
+                    None => "an unknown number of pages: it could not be tried here\n",
+                    Some(_) => {
+                        "an unknown number of pages: some may be shared that are huge, in swap or \
+                         joined by KSM\n"
+                    }
+                }),
             };
         }
         line.add("  all but hybrid would bring in up to ");

@@ -3,8 +3,9 @@
 //! not grow with the process.
 
 use super::census::{CensusError, Counter, Entries, is_reserve, window_end};
-use super::fate::{Fate, Known, is_let_go, is_own};
-use crate::proc::pagemap::{Entry, Frame};
+use super::charge::Charges;
+use super::tally::Ground;
+pub use super::tally::Tally;
 use crate::reader::vma::Vma;
 use crate::reader::{End, Reader};
 use crate::sys::errno::is_lack;
@@ -34,38 +35,6 @@ impl From<CensusError> for Ended {
     }
 }
 
-/// What one pass did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// VMAs that were read.
-    pub vmas: u64,
-    /// Their bytes, but for those left out.
-    pub readable: u64,
-    /// Bytes that came.
-    pub bytes: u64,
-    /// Bytes that did not.
-    pub unread: u64,
-    /// Runs of such.
-    pub unread_runs: u64,
-    /// What the first of them gave; [`Errno::NODATA`]: it was left alone, or nothing came.
-    pub errno: Option<Errno>,
-    /// Bytes of readable VMAs that nobody should read, or that are a mere reserve.
-    pub left_out: u64,
-    /// Between the clock readings around the reader's calls.
-    pub ns: u64,
-    /// Charged to the tool meanwhile; `None` where a filter denies the counters.
-    pub faults: Option<Faults>,
-    /// Of these, in windows that were looked at again: those beyond the pages that were seen to be
-    /// split or brought in.
-    pub unexplained: u64,
-    /// Where frames are hidden, the most pages that may have been copied without being seen: the
-    /// window's faults that nothing accounts for for certain, no more than it had pages whose copy
-    /// cannot be told from them.
-    pub unseen: u64,
-    /// Pages.
-    pub fate: Fate,
-}
-
 /// What all passes over a process share.
 pub struct Auditor {
     /// Times the calls.
@@ -74,10 +43,14 @@ pub struct Auditor {
     pub counter: Counter,
     /// Where the bytes go, to be overwritten by the next.
     pub buffer: Region,
-    /// Bytes asked for by one read.
+    /// Bytes asked for by one read; of whole pages if the reader counts what it leaves unread.
     pub block_bytes: usize,
     /// Bytes in a page.
     pub page_bytes: u64,
+    /// What the kernel charges the tool; nothing unless said.
+    pub charges: Charges,
+    /// Whether the process stands still.
+    pub stands: bool,
     before: Entries,
     after: Entries,
 }
@@ -102,6 +75,8 @@ impl Auditor {
             buffer,
             block_bytes,
             page_bytes: page_bytes as u64,
+            charges: Charges::default(),
+            stands: false,
             before: Entries::new()?,
             after: Entries::new()?,
         })
@@ -157,8 +132,13 @@ impl Auditor {
         let was = *tally;
         let ended = calls.all(reader, start, end, tally);
         let after = pagemap.look(start, end, &mut self.after)?;
-        let zero = self.counter.zero_frame;
-        tally.compare(&was, (before, after), vma, zero, self.page_bytes);
+        let ground = Ground {
+            zero: self.counter.zero_frame,
+            page_bytes: self.page_bytes,
+            charges: self.charges,
+            stands: self.stands,
+        };
+        tally.compare(&was, (before, after), vma, &ground);
         ended
     }
 }
@@ -215,7 +195,7 @@ impl Calls<'_> {
         Ok(())
     }
 
-    /// How far the reader came, how many bytes it brought, and how it ended.
+    /// How far the reader came, at most to `end`, how many bytes it brought, and how it ended.
     #[inline(never)]
     fn timed(
         &mut self,
@@ -247,129 +227,18 @@ impl Calls<'_> {
         });
         // What it has left behind the last block that came does not come with the next call.
         let passed_over = reader.passed_over() - passed_over;
-        (
-            reached.max(at + pass.bytes + passed_over),
-            pass.bytes,
-            pass.end,
-        )
-    }
-}
-
-impl Tally {
-    /// Takes a window over: its entries before and after; `was` is from before it.
-    fn compare(
-        &mut self,
-        was: &Self,
-        (before, after): (&[u64], &[u64]),
-        vma: &Vma,
-        zero: Option<Frame>,
-        page_bytes: u64,
-    ) {
-        let known = Known {
-            zero,
-            no_swap: !vma.may_be_swapped(),
-        };
-        let pages = before.iter().zip(after);
-        let pages = pages.map(|(&before, &after)| (Entry(before), Entry(after)));
-        for (before, after) in pages.clone() {
-            self.fate.page(before, after, known);
-        }
-        // A frame that stays while the reader is charged for it is no race.
-        let is_charged = was.faults.is_none() || was.faults != self.faults;
-        if vma.is_hugetlb && is_charged {
-            let stayed = pages.filter(|&(before, after)| is_let_go(before, after));
-            self.fate.take(stayed.count() as u64, known.zero.is_none());
-        }
-        let own = before.iter().filter(|&&entry| is_own(Entry(entry)));
-        // Fewer than a huge page has came in one by one; those of a file do not.
-        let one_by_one = if vma.has_file { 0 } else { page_bytes / 8 };
-        let own = own.count() as u64;
-        // One fault copies all pages of a huge one.
-        let at_once = vma.is_hugetlb && is_charged;
-        self.explain(was, if at_once { 0 } else { own }, one_by_one);
-        self.unseen += if at_once { own } else { 0 };
-    }
-
-    /// Sets the faults of a window against what was seen of its pages; `was` is from before it.
-    /// Of its pages, `own` could be copied and look the same, but for the frame. Less than
-    /// `one_by_one` pages came in with a fault each; of more a fault may have brought several
-    /// (the huge zero page, or what lies around it in a file: mm/memory.c, `do_fault_around`).
-    fn explain(&mut self, was: &Self, own: u64, one_by_one: u64) {
-        let Some((now, before)) = self.faults.zip(was.faults) else {
-            return;
-        };
-        let seen = |fate: &Fate| fate.split + fate.taken;
-        let came = |fate: &Fate| fate.faulted_in + fate.swapped_in;
-        let came = came(&self.fate) - came(&was.fate);
-        let more = now.since(before);
-        let more = (more.minor + more.major).saturating_sub(seen(&self.fate) - seen(&was.fate));
-        self.unexplained += more.saturating_sub(came);
-        let explained = if came < one_by_one { came } else { 0 };
-        self.unseen += own.min(more.saturating_sub(explained));
-    }
-
-    /// Bytes that did not come; `joined`: right behind those before.
-    fn miss(&mut self, bytes: u64, joined: Option<bool>, errno: Errno) {
-        if bytes == 0 {
-            return;
-        }
-        self.unread += bytes;
-        self.unread_runs += u64::from(joined != Some(true));
-        self.errno = self.errno.or(Some(errno));
+        let reached = reached.max(at + pass.bytes + passed_over);
+        debug_assert!(reached <= end, "{at:x} to {end:x}: {reached:x}");
+        (reached.min(end), pass.bytes, pass.end)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::fate::Fate;
+    use super::super::tally::vma;
     use super::*;
-    use crate::proc::maps::MapsLine;
     use crate::reader::{BlockReader, Method};
-
-    /// Private memory without a file, or with one.
-    fn vma(start: u64, end: u64, file: &str) -> Vma {
-        let mut line = crate::text::Text::new();
-        line.address(start).add("-").address(end);
-        line.add(" rw-p 00000000 ").add(file);
-        let line = line.read().unwrap();
-        let mut vma = Vma::of(&MapsLine::parse(line.as_bytes()).unwrap());
-        vma.swap_kib = Some(0);
-        vma
-    }
-
-    /// Faults, pages split, pages that came in, pages whose copy would not show.
-    #[test]
-    fn a_fault_that_brings_several_pages_in_hides_no_copy() {
-        let explain = |faults: u64, split: u64, came: u64, own: u64, one_by_one: u64| {
-            let was = Tally {
-                faults: Some(Faults { minor: 7, major: 1 }),
-                fate: Fate {
-                    split: 5,
-                    faulted_in: 5,
-                    ..Fate::default()
-                },
-                ..Tally::default()
-            };
-            let mut tally = was;
-            tally.faults = Some(Faults {
-                minor: 7 + faults,
-                major: 1,
-            });
-            tally.fate.split += split;
-            tally.fate.faulted_in += came;
-            tally.explain(&was, own, one_by_one);
-            (tally.unexplained, tally.unseen)
-        };
-        // A thousand copies behind what a file's mapping brought in.
-        assert_eq!(explain(1100, 0, 1600, 1000, 0), (0, 1000));
-        assert_eq!(explain(100, 0, 1600, 1000, 0), (0, 100));
-        assert_eq!(explain(100, 0, 1600, 0, 0), (0, 0));
-        assert_eq!(explain(100, 0, 1600, 30, 0), (0, 30));
-        // Anonymous memory, page by page, and by huge pages.
-        assert_eq!(explain(400, 0, 400, 1000, 512), (0, 0));
-        assert_eq!(explain(410, 4, 400, 1000, 512), (6, 6));
-        assert_eq!(explain(600, 0, 600, 1000, 512), (0, 600));
-        assert_eq!(explain(10, 10, 0, 1000, 512), (0, 0));
-    }
 
     /// Memory with holes: pages of 16 bytes, of which some cannot be read.
     struct Holes(&'static [u64]);

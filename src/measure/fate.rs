@@ -71,6 +71,18 @@ impl Fate {
         }
     }
 
+    /// Of what was split since `was`, the reader has copied `most` pages at most: the others were
+    /// replaced by somebody else. Those that bit 56 had called the process's own are among these
+    /// first, and are not tracked then.
+    pub(super) fn bound(&mut self, was: &Self, most: u64) {
+        let others = (self.split - was.split).saturating_sub(most);
+        let own = others.min(self.split_exclusive - was.split_exclusive);
+        self.split -= others;
+        self.raced += others;
+        self.split_exclusive -= own;
+        self.tracked -= own;
+    }
+
     /// What was called raced, or split where frames are hidden, was taken from others.
     pub(super) fn take(&mut self, pages: u64, hidden: bool) {
         let place = match hidden {
@@ -169,6 +181,32 @@ mod tests {
         let mut fate = fate(&[(shared.0.0, shared.1.0)]);
         fate.take(1, false);
         assert_eq!((fate.taken, fate.raced, fate.split), (1, 0, 0));
+    }
+
+    /// Two shared pages and one of its own lie elsewhere.
+    #[test]
+    fn what_the_reader_cannot_have_copied_is_raced() {
+        let shared = (PRESENT | 7, PRESENT | EXCLUSIVE | 8);
+        let own = (PRESENT | EXCLUSIVE | 7, PRESENT | EXCLUSIVE | 8);
+        let before = fate(&[shared]);
+        for (most, split, split_exclusive, tracked) in [
+            (9, 3, 1, 3),
+            (3, 3, 1, 3),
+            (2, 2, 0, 2),
+            (1, 1, 0, 2),
+            (0, 0, 0, 2),
+        ] {
+            let mut fate = fate(&[shared, shared, shared, own]);
+            fate.bound(&before, most);
+            let want = Fate {
+                tracked: 1 + tracked,
+                split: 1 + split,
+                split_exclusive,
+                raced: 3 - split,
+                ..Fate::default()
+            };
+            assert_eq!(fate, want, "{most}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 pub mod audit;
 pub mod case;
 pub mod census;
+pub mod charge;
 pub mod evidence;
 pub mod fate;
 pub mod footprint;
@@ -11,3 +12,4 @@ pub mod pass;
 pub mod plan;
 pub mod probe;
 pub mod rounds;
+mod tally;

@@ -41,6 +41,8 @@ pub struct Vma {
     pub unsafe_to_read: Option<&'static str>,
     /// Whether it is of hugetlb pages, as far as was asked; unknown is false.
     pub is_hugetlb: bool,
+    /// How large its pages are, if it is of hugetlb pages; `None` from maps.
+    pub huge_kib: Option<u64>,
     /// Whether it is memory of memfd_secret(2), which no reader gets at; maps tells only the name.
     pub is_secret: bool,
 }
@@ -61,6 +63,7 @@ impl Vma {
             anonymous_kib: None,
             unsafe_to_read: line.name.starts_with(b"[vvar").then_some(DEVICE_MEMORY),
             is_hugetlb: false,
+            huge_kib: None,
             // mm/secretmem.c; a file system of its own, which has no device.
             is_secret: line.name == b"/secretmem (deleted)" && line.device.0 == 0,
         }
@@ -79,6 +82,9 @@ impl Vma {
         }
         if let Some(kib) = line.strip_prefix(b"Anonymous:") {
             self.anonymous_kib = number::kib(kib);
+        }
+        if let Some(kib) = line.strip_prefix(b"KernelPageSize:") {
+            self.huge_kib = number::kib(kib);
         }
         let flags = line.strip_prefix(b"VmFlags:");
         if let Some(flags) = flags {
@@ -101,8 +107,9 @@ impl Vma {
             _ => None,
         };
         self.is_hugetlb = has(&[b"ht"]);
-        if self.is_hugetlb {
-            self.anonymous_kib = None;
+        match self.is_hugetlb {
+            true => self.anonymous_kib = None,
+            false => self.huge_kib = None,
         }
         self.is_secret &= has(&[b"lo"]) && has(&[b"dd"]);
     }

@@ -29,6 +29,25 @@ pub enum Process {
 /// # Errors
 /// As open(2); `ENAMETOOLONG` if `file` is longer than the appliance ever needs.
 pub fn open_proc(process: Process, file: &str) -> Result<OwnedFd, Errno> {
+    in_proc(process, file, &mut |path| open(path))
+}
+
+/// The user that `/proc/<process>/<file>` belongs to. stat(2).
+///
+/// # Errors
+/// As stat(2).
+pub fn proc_owner(process: Process, file: &str) -> Result<u32, Errno> {
+    in_proc(process, file, &mut |path| {
+        statat(CWD, path, AtFlags::empty()).map(|found| found.st_uid)
+    })
+}
+
+/// Does something with such a path.
+fn in_proc<T>(
+    process: Process,
+    file: &str,
+    work: &mut dyn FnMut(&CStr) -> Result<T, Errno>,
+) -> Result<T, Errno> {
     let mut path = Text::new();
     path.add("/proc/");
     match process {
@@ -37,8 +56,7 @@ pub fn open_proc(process: Process, file: &str) -> Result<OwnedFd, Errno> {
     };
     let path = path.add("/").add(file).add("\0").read();
     let path = path.map_err(|Full| Errno::NAMETOOLONG)?;
-    let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
-    open(path)
+    work(CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?)
 }
 
 /// What a process has mapped.

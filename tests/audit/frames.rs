@@ -1,22 +1,25 @@
 //! What was split, with frame numbers and without them, and where pagemap announces nothing.
 
-use super::common::{command_as_nobody, is_root, number, run, stdout, vmread_splits, whole_stream};
-use super::helpers::{PREFORKED, Target, bit_56_may_err, get, near, signal};
+use super::common::{
+    BINARY, command_as_nobody, is_root, number, run, stdout, vmread_splits, whole_stream,
+};
+use super::helpers::{PREFORKED, Target, audit, bit_56_may_err, get, near, signal};
 use super::nobodys;
+use cowitness::sys::page_lists;
 use std::fs;
 use std::process::Command;
 
 /// Without frame numbers bit 56 tells what was split, and smaps which pages are the zero page.
 #[test]
 fn who_sees_no_frames_gets_the_same_figures() {
-    let Some((mut audit, _folder)) = command_as_nobody("audit -q --stop --method vmread") else {
+    let Some((mut auditor, _folder)) = command_as_nobody("audit -q --stop --method vmread") else {
         return;
     };
     let server = Target::of(&mut nobodys(PREFORKED));
     let master = server.pid().to_string();
     signal(&master, "STOP");
     let worker = server.ready.split(' ').next().unwrap();
-    let output = audit.arg(worker).output().unwrap();
+    let output = auditor.arg(worker).output().unwrap();
     if String::from_utf8_lossy(&output.stderr).contains("Yama") {
         eprintln!("skipped: Yama allows nobody only its own children");
         return;
@@ -102,6 +105,16 @@ fn a_split_that_pagemap_did_not_announce_is_told() {
     for method in ["hybrid", "vmread"] {
         let (target, start, pages) =
             spliced(Command::new("/usr/bin/python3").args(["-c", SPLICED]));
+        // So nothing is left to bring in.
+        audit(&format!("--stop --method proc {}", target.pid()));
+        let survey = run(&format!("survey {}", target.pid()));
+        let total = whole_stream(&stdout(&survey)).rows.pop().unwrap();
+        assert_eq!(get(&total, "vmread_faulted_pages"), 0, "{total:?}");
+        let words = String::from_utf8_lossy(&survey.stderr);
+        if vmread_splits() {
+            assert_eq!(total["advice"], "hybrid", "{words}");
+            assert!(words.contains("a pipe, a socket or"), "{words}");
+        }
         let before = frames(target.pid(), start, pages);
         let output = run(&format!("audit --stop --method {method} {}", target.pid()));
         let after = frames(target.pid(), start, pages);
@@ -120,12 +133,13 @@ fn a_split_that_pagemap_did_not_announce_is_told() {
 #[test]
 fn without_frames_such_a_split_makes_the_number_unknown() {
     // With the first, all comes in that is absent: later a fault is a split.
-    let Some((mut audit, _folder)) = command_as_nobody("audit --stop --method proc,vmread") else {
+    let Some((mut auditor, _folder)) = command_as_nobody("audit --stop --method proc,vmread")
+    else {
         return;
     };
     let (target, start, pages) = spliced(&mut nobodys(SPLICED));
     let before = frames(target.pid(), start, pages);
-    let output = audit.arg(target.pid().to_string()).output().unwrap();
+    let output = auditor.arg(target.pid().to_string()).output().unwrap();
     if String::from_utf8_lossy(&output.stderr).contains("Yama") {
         eprintln!("skipped: Yama allows nobody only its own children");
         return;
@@ -144,4 +158,50 @@ fn without_frames_such_a_split_makes_the_number_unknown() {
         let words = String::from_utf8_lossy(&output.stderr);
         assert!(!words.contains("--stop"), "{words}");
     }
+}
+
+/// A process alone with pages that a child shared, which has ended: pagemap calls them its own, and a
+/// pin copies those that something refers to.
+const ALONE: &str = r#"
+import mmap, os, sys
+memory = mmap.mmap(-1, 40 * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+memory.madvise(15)  # MADV_NOHUGEPAGE
+for at in range(0, len(memory), 4096):
+    memory[at] = 1
+child = os.fork()
+if child == 0:
+    os._exit(0)
+os.waitpid(child, 0)
+print("ready", flush=True)
+sys.stdin.read()
+"#;
+
+/// Two passes of `proc` make pages active, which puts them on a list of that CPU for a while.
+#[test]
+fn what_a_pass_before_has_left_on_a_list_of_the_kernel_is_not_split() {
+    if !is_root() || number_of_cpus() < 2 || page_lists::drain().is_err() {
+        eprintln!("skipped: frames are hidden, there is one CPU, or lists cannot be emptied");
+        return;
+    }
+    for _ in 0..3 {
+        let target = Target::new(ALONE);
+        let row = |cpu: &str, method: &str| {
+            let words = format!(
+                "-c {cpu} {BINARY} audit -q --stop --method {method} {}",
+                target.pid()
+            );
+            let mut pinned = Command::new("taskset");
+            let output = pinned.args(words.split(' ')).output().unwrap();
+            whole_stream(&stdout(&output)).rows.remove(0)
+        };
+        row("1", "proc --warm 1");
+        let row = row("0", "vmread");
+        let columns = ["predicted_split_pages", "split_exclusive_pages"];
+        assert_eq!(number(&row, columns[0]).unwrap_or(0), 0, "{row:?}");
+        assert_eq!(get(&row, columns[1]), 0, "{row:?}");
+    }
+}
+
+fn number_of_cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, Into::into)
 }

@@ -134,6 +134,40 @@ fn strict_leaves_what_the_target_has_not_mapped() {
     }
 }
 
+/// Each page counts once, wherever a block ends.
+#[test]
+fn a_block_that_cuts_pages_counts_none_twice() {
+    if !is_root() {
+        eprintln!("skipped: map_files needs root");
+        return;
+    }
+    let script = MAPPED
+        .replace("32768", "8 << 20")
+        .replace("b\"\\x07\" * 8 << 20", "bytes(8 << 20)");
+    let target = Target::new(&script);
+    let row = |block: &str| {
+        let words = format!("--stop --strict --block {block} {}", target.pid());
+        audit(&words).rows.remove(0)
+    };
+    let whole = row("1M");
+    assert!(
+        get(&whole, "left_file_not_opened_pages") >= 2048,
+        "{whole:?}"
+    );
+    for block in ["16", "4097", "262145", "300001", "1000001"] {
+        let row = row(block);
+        for column in [
+            "left_file_not_opened_pages",
+            "left_not_in_memory_pages",
+            "unread_bytes",
+        ] {
+            assert_eq!(row[column], whole[column], "{block}: {row:?}");
+        }
+        assert_eq!(row["unread_runs"], whole["unread_runs"], "{block}: {row:?}");
+        assert_eq!(row["block_bytes"], block);
+    }
+}
+
 #[test]
 fn names_are_shown_and_break_nothing() {
     const ODD_NAMES: &str = r#"

@@ -4,7 +4,7 @@ use super::common::{command_as_nobody, is_root, run};
 use super::helpers::{Target, state, until};
 use super::nobodys;
 use std::fs;
-use std::process::Output;
+use std::process::{Command, Output};
 
 fn says(output: &Output, text: &str) {
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -65,4 +65,45 @@ fn a_process_without_its_first_thread_is_told_by_its_others() {
     });
     let output = run(&format!("audit {}", leaderless.pid()));
     says(&output, "give the id of one of those");
+}
+
+/// As somebody else with these capabilities.
+fn with_caps(caps: &str, words: &str) -> Option<Output> {
+    let (nobody, _folder) = command_as_nobody("")?;
+    let output = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .args(["--inh-caps", caps, "--ambient-caps", caps])
+        .arg(nobody.get_program())
+        .args(words.split(' '))
+        .current_dir("/")
+        .output();
+    match output {
+        Ok(output) if output.status.code() != Some(127) => Some(output),
+        _ => {
+            eprintln!("skipped: setpriv does not work here");
+            None
+        }
+    }
+}
+
+/// pagemap has the mode 0400.
+#[test]
+fn the_capabilities_that_are_named_are_those_it_takes() {
+    let target = Target::new("import sys; print(1, flush=True); sys.stdin.read()");
+    let audit = |caps, option: &str| {
+        with_caps(
+            caps,
+            &format!("audit -q{option} --method proc {}", target.pid()),
+        )
+    };
+    let Some(refused) = audit("+sys_ptrace", "") else {
+        return;
+    };
+    says(&refused, "give CAP_DAC_READ_SEARCH, too");
+    let both = audit("+sys_ptrace,+dac_read_search", "").unwrap();
+    assert!(both.status.success(), "{both:?}");
+    let stopped = audit("+sys_ptrace,+dac_read_search", " --stop").unwrap();
+    says(&stopped, "root or CAP_KILL): EPERM");
+    let three = audit("+sys_ptrace,+dac_read_search,+kill", " --stop").unwrap();
+    assert!(three.status.success(), "{three:?}");
 }

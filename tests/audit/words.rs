@@ -1,7 +1,7 @@
 //! What is said on standard error.
 
-use super::common::{run, whole_stream};
-use super::helpers::{PREFORKED, Target};
+use super::common::{is_root, run, stdout, whole_stream};
+use super::helpers::{PREFORKED, Target, get};
 
 #[test]
 fn words_give_prediction_and_result() {
@@ -13,7 +13,8 @@ fn words_give_prediction_and_result() {
         text.contains(&format!("cowitness audit: process {worker}, stopped")),
         "{text}"
     );
-    assert_eq!(text.matches("; predicted ").count(), 4, "{text}");
+    let predictions = ["; predicted ", "; not predicted"].map(|words| text.matches(words).count());
+    assert_eq!(predictions[0] + predictions[1], 4, "{text}");
     assert!(!text.contains("NOT as predicted"), "{text}");
 }
 
@@ -39,4 +40,20 @@ fn a_reader_that_is_refused_has_no_words_of_figures() {
         "{text}"
     );
     assert_eq!(text.matches("; predicted ").count(), 2, "{text}");
+}
+
+/// What splits nothing by its making is predicted to, without a trial.
+#[test]
+fn who_reads_files_is_predicted_to_split_nothing() {
+    if !is_root() {
+        eprintln!("skipped: map_files needs root");
+        return;
+    }
+    let server = Target::new(PREFORKED);
+    let worker = server.ready.split(' ').next().unwrap();
+    let output = run(&format!("audit --stop --method map-files {worker}"));
+    let row = &whole_stream(&stdout(&output)).rows[0];
+    let columns = ["predicted_split_pages", "split_pages"];
+    assert_eq!(columns.map(|column| get(row, column)), [0, 0], "{row:?}");
+    assert!(get(row, "shared_before") > 0, "{row:?}");
 }

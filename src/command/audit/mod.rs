@@ -7,6 +7,7 @@ mod row;
 mod stop;
 mod words;
 
+use super::env::kernel::{CHARGES_READER, CHARGES_READER_FOR_HUGETLB};
 use super::env::{self, Context, Kernel};
 use super::forecast::{Splits, UNTRIED};
 use super::live::{self, Mappings};
@@ -19,12 +20,14 @@ use crate::emit::stream::{Preamble, Rows};
 use crate::error::Error;
 use crate::measure::audit::{Auditor, Ended};
 use crate::measure::census::Counter;
+use crate::measure::charge::Charges;
 use crate::measure::plan::LIST_MAX;
 use crate::reader::{Learned, Manners, Method};
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stdout};
-use crate::sys::{Clock, Errno, errno, signal};
+use crate::sys::{Clock, Errno, errno, page_lists, signal};
+use core::mem;
 use heapless::Vec;
 use pass::Passed;
 use row::Common;
@@ -38,8 +41,9 @@ const WENT_ON: &str = "target-went-on";
 /// swapped-out page it never shows.
 const UNKNOWN_SPLITS: Error = Error::Invalid(
     "what was split is unknown (split_pages is empty): faults that may have been copies, while \
-     frames are hidden (see them with CAP_SYS_ADMIN), swapped-out pages brought in (hybrid \
-     leaves them), or hugetlb pages taken from another process",
+     frames are hidden (see them with CAP_SYS_ADMIN) or a running process has replaced pages \
+     itself; swapped-out pages brought in (hybrid leaves them); or hugetlb pages that were, or may \
+     have been, taken from another process",
 );
 const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");
 /// Status of the other passes of a reader that the kernel refused.
@@ -66,6 +70,11 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         block_bytes: options.block,
     };
     let mut run = Run::new(options, clock, (counter, &mappings), common, stopped)?;
+    run.auditor.stands = stopped;
+    run.auditor.charges = Charges {
+        usual: kernel.is_since(CHARGES_READER),
+        hugetlb: kernel.is_since(CHARGES_READER_FOR_HUGETLB),
+    };
     let context = Context {
         command: "audit",
         effective,
@@ -164,6 +173,7 @@ impl<'r> Run<'r> {
             let mut finding = Finding::of(method);
             let mut lost = None;
             let mut predicted = None;
+            self.auditor.block_bytes = self.block(method);
             self.learned = Learned::default();
             for repeat in 1..=self.passes {
                 let place = row::Place {
@@ -179,7 +189,13 @@ impl<'r> Run<'r> {
                 if repeat == 1 {
                     predicted = self.predict(method);
                 }
-                let passed = self.pass(method, repeat == 1)?;
+                if matches!(method, Method::Vmread | Method::VmreadBatch) {
+                    // A page that an earlier pass has left on a list of the kernel would be copied
+                    // for that. Where it cannot be emptied, it is.
+                    let _ = page_lists::drain();
+                }
+                let mut passed = self.pass(method, repeat == 1)?;
+                self.settle(&mut passed);
                 rows.row(&row::make(&self.common, &place, predicted, &passed))?;
                 finding.note(predicted, &passed);
                 lost = self.note(&passed);
@@ -188,6 +204,39 @@ impl<'r> Run<'r> {
             let _ = self.findings.push(finding);
         }
         Ok(())
+    }
+
+    /// Bytes of one read. `hybrid` gathers whole pages, and counts those that it leaves: at each end
+    /// of a block that cuts a page it would count that page twice.
+    const fn block(&self, method: Method) -> usize {
+        let (asked, page) = (self.common.block_bytes, self.common.page_bytes);
+        match method {
+            Method::Hybrid if asked > page => (asked - asked % page) as usize,
+            _ => asked as usize,
+        }
+    }
+
+    /// Decides, by whether the reader splits anything on this kernel, what faults alone do not.
+    fn settle(&mut self, passed: &mut Passed) {
+        let tally = &mut passed.tally;
+        let fate = &mut tally.fate;
+        if tally.unsure + tally.maybe_taken + fate.taken == 0 {
+            return;
+        }
+        match self.splits.tried(passed.method) {
+            // Whoever copies nothing takes nothing; but that is to be shown here.
+            Some(false) => {
+                fate.raced += mem::take(&mut fate.taken);
+                passed.copies_hide |= tally.unsure > 0;
+                tally.unseen += tally.unsure;
+                tally.maybe_taken = 0;
+            }
+            Some(true) => passed.copies_hide |= tally.maybe_taken > 0,
+            None => {
+                passed.copies_hide = true;
+                fate.raced += mem::take(&mut fate.taken);
+            }
+        }
     }
 
     /// What became of the pass; the reason why its reader need not try again.

@@ -37,14 +37,20 @@ pub(super) fn still(pid: i32, asked: bool) -> Result<(Option<Halted>, bool), Err
         Ok(held) => Ok((Some(held), true)),
         Err(Errno::TIMEDOUT) => Err(Error::Invalid(
             "the process was sent SIGSTOP and does not stop: a thread is in an uninterruptible \
-             sleep (state D in /proc/PID/task/*/stat), or a debugger keeps the signal from it; try \
-             again, or without --stop",
+             sleep (state D in /proc/PID/task/*/stat), or waits for a child that vfork(2) has made, \
+             or a debugger keeps the signal from it; it was let go again; try again, or without --stop",
         )),
         Err(Errno::AGAIN) => Err(Error::Invalid(
             "no process can be made for --stop, which would let this one go again (fork: EAGAIN): \
              raise ulimit -u or pids.max",
         )),
-        Err(errno) => Err(Error::kernel("stop the process (SIGSTOP)")(errno)),
+        Err(errno) => Err(Error::Kernel(
+            match errno {
+                Errno::PERM => "stop the process (SIGSTOP; another user's takes root or CAP_KILL)",
+                _ => "stop the process (SIGSTOP)",
+            },
+            errno,
+        )),
     }
 }
 

@@ -186,19 +186,15 @@ impl Finding {
         }
         let all = seen.split.zip(self.warm_split);
         let all = all.map(|(split, more)| split + more);
-        line.add("; predicted ");
         let explained = |faults| faults == 0 || fate.taken > 0;
         let unexplained = seen.unexplained.filter(|&faults| !explained(faults));
         let huge = seen.usage.map_or(0, |usage| usage.anon_huge_kib);
-        match (self.predicted.and_then(|expected| expected.split), all) {
-            (None, _) => line.add("nothing: it cannot be told here"),
-            (Some(predicted), None) => line.number(predicted).add(": NOT known to be so"),
-            (Some(predicted), Some(split)) => {
-                let as_many = predicted == split && unexplained.is_some();
-                line.number(predicted).add(match as_many {
-                    true => ": as many, and there were more faults",
-                    false => agreement(predicted, split),
-                })
+        match self.predicted.and_then(|expected| expected.split) {
+            None => line.add("; not predicted: it cannot be told here"),
+            Some(predicted) => {
+                let agrees = |split| agreement(predicted, split);
+                line.add("; predicted ").number(predicted);
+                line.add(all.map_or(": NOT known to be so", agrees))
             }
         };
         line.add("\n");
@@ -218,10 +214,18 @@ impl Finding {
                 }
             });
         }
+        if seen.split.is_none() && seen.tally.maybe_taken > 0 {
+            line.pad_line().number(seen.tally.maybe_taken);
+            line.add(" pages of hugetlb memory that other processes let go, or lost\n");
+        }
         if let Some(faults) = unexplained {
             line.pad_line().number(faults);
             line.add(match (all, huge) {
+                (None, _) if seen.pfn && seen.tally.unsure > 0 => {
+                    " faults at a time when pages were replaced: copied, or by the process itself\n"
+                }
                 (None, _) => " faults that may each have copied a page, which is not seen\n",
+                _ if !seen.pfn => " more faults, each a copy that is not seen, or none\n",
                 (_, ..0) => {
                     " more faults, for which no page was copied: huge pages broken up, or unshared in \
                      place, perhaps\n"

@@ -3,6 +3,7 @@
 mod prepare;
 mod row;
 
+use super::env::kernel::CHARGES_READER;
 use super::env::{self, Context, Kernel};
 use super::progress::Progress;
 use crate::cli::Effective;
@@ -57,7 +58,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
         cpu: pinned,
     };
     let mut run = Run {
-        bench: prepared.bench(options, clock, kernel.release())?,
+        bench: prepared.bench(options, clock, kernel.is_since(CHARGES_READER))?,
         samples: Table::new(total as usize).map_err(Error::kernel("map memory for the samples"))?,
         common: Common {
             label: options.common.label,

@@ -137,12 +137,13 @@ impl Prepared {
         2 * readable + kept + page_tables + self.buffer_bytes as u64 + OWN_BYTES
     }
 
-    /// The memory and settings all cases share.
+    /// The memory and settings all cases share; `charges_faults`: the kernel is one that charges
+    /// them to who reads.
     pub(super) fn bench(
         &self,
         options: &Options,
         clock: Clock,
-        release: &str,
+        charges_faults: bool,
     ) -> Result<Bench, Error> {
         let map = Error::kernel("map memory for tables and buffer");
         let mut buffer = Region::not_inherited(self.buffer_bytes).map_err(&map)?;
@@ -165,28 +166,9 @@ impl Prepared {
             first_write: options.first_write,
             exclusive: options.exclusive,
             backing: self.backing,
-            faults_are_charged: self.backing == Backing::Small && is_at_least_5_9(release),
+            faults_are_charged: self.backing == Backing::Small && charges_faults,
         })
     }
-}
-
-/// Whether a kernel is Linux 5.9 or later, by its release, `5.10.0-33-amd64`.
-fn is_at_least_5_9(release: &str) -> bool {
-    let mut numbers = release
-        .bytes()
-        .fold([0u64; 3], |[major, minor, dots], byte| match byte {
-            b'.' => [major, minor, dots + 1],
-            b'0'..=b'9' if dots == 0 => {
-                [major.saturating_mul(10) + u64::from(byte - b'0'), minor, 0]
-            }
-            b'0'..=b'9' if dots == 1 => {
-                [major, minor.saturating_mul(10) + u64::from(byte - b'0'), 1]
-            }
-            _ if dots == 1 => [major, minor, 2],
-            _ => [major, minor, dots],
-        });
-    numbers[2] = 0;
-    numbers >= [5, 9, 0]
 }
 
 fn layouts(options: &Options, page_bytes: usize) -> Result<Vec<Laid, { LIST_MAX + 1 }>, Error> {
@@ -239,35 +221,5 @@ impl Room {
             available_bytes,
             map_count_max: read_number(c"/proc/sys/vm/max_map_count").ok(),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_at_least_5_9;
-
-    #[test]
-    fn releases() {
-        for new in [
-            "5.9.0",
-            "5.10.0-33-amd64",
-            "6.1.0-test",
-            "6.18.44-fc-v657",
-            "7.2",
-            "10.0.1",
-        ] {
-            assert!(is_at_least_5_9(new), "{new}");
-        }
-        for old in [
-            "5.8.18",
-            "5.4.0-200-generic",
-            "4.19.10",
-            "3.10.99-9.9",
-            "",
-            "?",
-            "5.8-9",
-        ] {
-            assert!(!is_at_least_5_9(old), "{old}");
-        }
     }
 }

@@ -14,7 +14,7 @@ mod config;
 mod files;
 mod gzip;
 mod invocation;
-mod kernel;
+pub(super) mod kernel;
 mod machine;
 mod parse;
 mod record;
