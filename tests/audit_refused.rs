@@ -36,17 +36,25 @@ fn too_few_descriptors_are_no_pages_that_are_not_in_memory() {
         let table = format!("record,{}", table?.split("\n#end").next()?);
         rows(&table).first().cloned()
     };
-    let enough = row(&audit(64, "hybrid")).unwrap();
-    let (left, mut short) = (get(&enough, "left_not_in_memory_pages"), 0);
+    // What is in memory changes, by map-files itself and by whoever drops caches: seen right before
+    // and after.
+    let left = || {
+        let enough = row(&audit(64, "hybrid")).unwrap();
+        get(&enough, "left_not_in_memory_pages")
+    };
+    let mut short = 0;
     for limit in 4..32 {
         // Only root may use map_files.
         for method in &["hybrid", "map-files"][..if is_root() { 2 } else { 1 }] {
+            let before = left();
             let output = audit(limit, method);
             if output.status.success() {
                 let row = row(&output).unwrap();
                 assert_ne!(row["errno"], "EMFILE", "{limit}: {row:?}");
                 if *method == "hybrid" {
-                    assert_eq!(get(&row, "left_not_in_memory_pages"), left, "{limit}");
+                    let (found, after) = (get(&row, "left_not_in_memory_pages"), left());
+                    let seen = before.min(after)..=before.max(after);
+                    assert!(seen.contains(&found), "{limit}: {found} of {seen:?}");
                 }
                 continue;
             }
