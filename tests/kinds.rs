@@ -226,8 +226,10 @@ fn hybrid_changes_nothing_of_any_kind() {
 #[test]
 fn a_file_is_read_up_to_the_page_that_it_ends_in() {
     let end = rows().iter().filter(|row| row["kind"] == "file-end");
+    let asked = end.filter(|row| !row["returned_bytes"].is_empty());
     let mut read = 0;
-    for row in end.filter(|row| !row["returned_bytes"].is_empty()) {
+    // Only root may use map_files.
+    for row in asked.filter(|row| is_root() || row["method"] != "map-files") {
         let method = &*row["method"];
         let behind = match method {
             _ if PINNING.contains(&method) => "EFAULT",

@@ -165,9 +165,11 @@ impl Bench {
             return Ok(measured);
         }
         let ended = match Fixture::fork_with(arena, self.clock, self.exclusive) {
-            Ok(fixture) => self
-                .measure(case, &fixture, arena, &mut measured)
-                .and_then(|()| self.part(fixture, &measured)),
+            Ok(fixture) => {
+                let ended = self.measure(case, &fixture, arena, &mut measured);
+                let parted = self.part(fixture, &measured);
+                ended.and(parted.map_err(Stop::Run))
+            }
             Err(error) => Err(Stop::Run(error)),
         };
         match ended {
@@ -245,17 +247,15 @@ impl Bench {
             verifying(reader, segments, block_bytes, buffer),
         )
     }
-}
 
-impl Bench {
-    /// Ends a child whose case is over; one with small pages of its own so that the next gets
-    /// their frames in the same order.
-    fn part(&self, fixture: Fixture, measured: &Measured) -> Result<(), Stop> {
-        let has_split = measured.after.is_some_and(|after| after.split > 0);
+    /// Ends a child whose case is over, however that went; one that has single pages of its own, or
+    /// may have, so that the next gets their frames in the same order.
+    fn part(&self, fixture: Fixture, measured: &Measured) -> Result<(), FixtureError> {
+        let may_have_split = measured.after.is_none_or(|after| after.split > 0);
         let has_written = self.first_write || self.exclusive != Exclusive::None;
-        match self.backing {
-            Backing::Small if has_split || has_written => fixture.give_back().map_err(Stop::Run),
-            _ => Ok(()),
+        match may_have_split || has_written && self.backing == Backing::Small {
+            true => fixture.give_back(),
+            false => Ok(()),
         }
     }
 }

@@ -29,10 +29,12 @@ pub(super) struct Window {
 /// Pages for whose copies there were faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Room {
-    /// Beside one for what each fault may have brought in.
+    /// By all faults but one for each page, or huge page, that came in.
     pub(super) beside: u64,
-    /// At most.
+    /// By all but those that certainly brought something in.
     pub(super) most: u64,
+    /// By all.
+    pub(super) all: u64,
 }
 
 impl Window {
@@ -49,7 +51,11 @@ impl Window {
             true => beside,
             false => faults * self.each,
         };
-        Some(Room { beside, most })
+        Some(Room {
+            beside,
+            most,
+            all: faults * self.each,
+        })
     }
 }
 

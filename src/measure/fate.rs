@@ -74,7 +74,7 @@ impl Fate {
     /// Of what was split since `was`, the reader has copied `most` pages at most: the others were
     /// replaced by somebody else. Those that bit 56 had called the process's own are among these
     /// first, and are not tracked then.
-    pub(super) fn bound(&mut self, was: &Self, most: u64) {
+    pub fn bound(&mut self, was: &Self, most: u64) {
         let others = (self.split - was.split).saturating_sub(most);
         let own = others.min(self.split_exclusive - was.split_exclusive);
         self.split -= others;

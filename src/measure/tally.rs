@@ -36,9 +36,11 @@ pub struct Tally {
     /// window's faults that nothing accounts for for certain, no more than it had pages whose copy
     /// cannot be told from them.
     pub unseen: u64,
-    /// Of the pages split, those that somebody else may have replaced: the faults in their windows
-    /// may have brought in what was absent, then or meanwhile.
+    /// Of the pages split, those that somebody else may have replaced: in their windows more pages
+    /// were replaced, or came in, than there were faults for.
     pub unsure: u64,
+    /// Whether there was hugetlb memory, of which one fault copies many pages.
+    pub hugetlb: bool,
     /// Pages of hugetlb memory that the reader may have taken from other processes, or they let go.
     pub maybe_taken: u64,
     /// Pages.
@@ -79,14 +81,18 @@ impl Tally {
         for (before, after) in pages.clone() {
             self.fate.page(before, after, known);
         }
-        let room = self.window(was, vma, ground).room();
-        if let Some(Room { beside, most }) = room {
-            self.fate.bound(&was.fate, most);
-            // What a running process gives up meanwhile, the reader brings in again, and that is
-            // another page, too.
-            let sure = if ground.stands { beside } else { 0 };
-            self.unsure += (self.fate.split - was.fate.split).saturating_sub(sure);
+        let window = self.window(was, vma, ground);
+        let room = window.room();
+        if let Some(Room { beside, all, .. }) = room {
+            let replaced = self.fate.split - was.fate.split;
+            self.fate.bound(&was.fate, all);
+            // With fewer faults than that, somebody else has replaced pages, or brought some in: any
+            // of these may be his.
+            if replaced > if window.is_one_by_one { beside } else { all } {
+                self.unsure += self.fate.split - was.fate.split;
+            }
         }
+        self.hugetlb |= vma.is_hugetlb;
         if vma.is_hugetlb {
             let let_go = pages.filter(|&(before, after)| is_let_go(before, after));
             self.take(was, let_go.count() as u64, room, ground.zero.is_none());
@@ -130,7 +136,7 @@ impl Tally {
     /// processes let them go. Where frames are `hidden`, a copy looks the same.
     fn take(&mut self, was: &Self, let_go: u64, room: Option<Room>, hidden: bool) {
         let copied = self.fate.split - was.fate.split;
-        let Some(Room { beside, most }) = room else {
+        let Some(Room { beside, most, .. }) = room else {
             self.maybe_taken += let_go;
             return;
         };
@@ -280,14 +286,15 @@ mod tests {
         assert_eq!(told(Some(0), plain, true, true), (0, 0, 3, 0));
         // One of the faults has brought the absent page in.
         assert_eq!(told(Some(4), plain, true, true), (3, 1, 0, 0));
-        assert_eq!(told(Some(3), plain, true, true), (2, 0, 1, 0));
-        assert_eq!(told(Some(1), plain, true, true), (0, 0, 3, 0));
-        // It may have brought in several of a file.
+        // Or nobody's: it came by somebody else, or one of those that lie elsewhere is his.
+        assert_eq!(told(Some(3), plain, true, true), (3, 1, 0, 3));
+        assert_eq!(told(Some(1), plain, true, true), (1, 0, 2, 1));
+        // Pages of a file may have come with one fault.
         assert_eq!(told(Some(4), file, true, true), (3, 1, 0, 0));
-        assert_eq!(told(Some(3), file, true, true), (3, 1, 0, 1));
+        assert_eq!(told(Some(3), file, true, true), (3, 1, 0, 0));
         assert_eq!(told(Some(1), file, true, true), (1, 0, 2, 1));
-        // What a running process takes anew, too.
-        assert_eq!(told(Some(4), plain, false, true), (3, 1, 0, 3));
+        // A running process brings in its own.
+        assert_eq!(told(Some(3), plain, false, true), (3, 1, 0, 0));
         assert_eq!(told(Some(1), plain, false, true), (1, 0, 2, 1));
         assert_eq!(told(Some(0), plain, false, true), (0, 0, 3, 0));
         // Faults that are not charged, or not counted, say nothing.
@@ -313,13 +320,14 @@ mod tests {
         };
         assert_eq!(told(3, true, true, false), (2, 2, 0, 0));
         assert_eq!(told(2, true, true, false), (2, 0, 2, 0));
-        assert_eq!(told(1, true, true, false), (0, 0, 4, 0));
+        // The one has brought a page in, or copied one, and somebody else did the other.
+        assert_eq!(told(1, true, true, false), (2, 0, 2, 0));
         // The process may have brought the one in itself.
         assert_eq!(told(2, false, true, false), (2, 0, 2, 2));
         // Nobody was charged: who knows.
         assert_eq!(told(0, true, false, false), (2, 0, 2, 2));
         // Without frames both look the same.
         assert_eq!(told(3, true, true, true), (0, 4, 0, 0));
-        assert_eq!(told(1, true, true, true), (0, 0, 4, 0));
+        assert_eq!(told(1, true, true, true), (2, 0, 2, 0));
     }
 }

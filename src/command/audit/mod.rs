@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::measure::audit::{Auditor, Ended};
 use crate::measure::census::Counter;
 use crate::measure::charge::Charges;
+use crate::measure::fate::Fate;
 use crate::measure::plan::LIST_MAX;
 use crate::reader::{Learned, Manners, Method};
 use crate::sys::auxv::Auxv;
@@ -216,19 +217,22 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Decides, by whether the reader splits anything on this kernel, what faults alone do not.
+    /// Decides what faults alone do not: by what the process did itself, by what `hybrid` was charged
+    /// in its pins, which alone may split, and by whether the reader splits anything on this kernel.
     fn settle(&mut self, passed: &mut Passed) {
+        if self.auditor.charges.usual {
+            passed.doubt(self.stopped);
+        }
         let tally = &mut passed.tally;
         let fate = &mut tally.fate;
         if tally.unsure + tally.maybe_taken + fate.taken == 0 {
             return;
         }
         match self.splits.tried(passed.method) {
-            // Whoever copies nothing takes nothing; but that is to be shown here.
+            // Whoever copies nothing takes nothing.
             Some(false) => {
                 fate.raced += mem::take(&mut fate.taken);
-                passed.copies_hide |= tally.unsure > 0;
-                tally.unseen += tally.unsure;
+                fate.bound(&Fate::default(), fate.split - mem::take(&mut tally.unsure));
                 tally.maybe_taken = 0;
             }
             Some(true) => passed.copies_hide |= tally.maybe_taken > 0,

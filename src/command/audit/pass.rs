@@ -8,6 +8,7 @@ use super::{Run, stop};
 use crate::error::Error;
 use crate::measure::audit::{Ended, Tally};
 use crate::measure::census::Counter;
+use crate::measure::fate::Fate;
 use crate::measure::footprint;
 use crate::measure::pass::touch_stack;
 use crate::proc::smaps::{Usage, UsageDelta};
@@ -54,9 +55,45 @@ impl Passed {
         })
     }
 
-    /// Pages that were split, if that is known.
+    /// Pages that were split, if that is known: a hundredth of them may be somebody else's.
     pub(super) fn split(&self) -> Option<u64> {
-        Some(self.tally.fate.split).filter(|_| !self.copies_hide && self.tally.fate.taken == 0)
+        let (split, unsure) = (self.tally.fate.split, self.tally.unsure);
+        let is_known = !self.copies_hide && self.tally.fate.taken == 0 && unsure * 100 <= split;
+        Some(split).filter(|_| is_known)
+    }
+
+    /// Pages that were shared, or copied all the same, as far as that is known.
+    pub(super) fn tracked(&self) -> u64 {
+        let fate = &self.tally.fate;
+        match self.split() {
+            Some(_) => fate.tracked,
+            None => fate.tracked - fate.split_exclusive,
+        }
+    }
+
+    /// Takes in doubt what somebody else may have done: a process that runs (not `stopped`) copies and
+    /// replaces pages with as many faults of its own at most; one that got huge pages meanwhile has
+    /// others than before (khugepaged, MADV_COLLAPSE). `hybrid` splits by pins alone.
+    pub(super) fn doubt(&mut self, stopped: bool) {
+        let (tally, care) = (&mut self.tally, self.care);
+        let fate = &mut tally.fate;
+        let pin_faults = care.and_then(|care| care.pin_faults);
+        if let Some(faults) = pin_faults.filter(|&faults| faults == 0 || !tally.hugetlb) {
+            fate.bound(&Fate::default(), faults);
+            tally.unsure = 0;
+            return;
+        }
+        let all = fate.split;
+        let own = self.faults.map_or(all, |(minor, major)| {
+            minor.saturating_add(major).unsigned_abs()
+        });
+        let collapsed = self.usage.is_some_and(|usage| usage.anon_huge_kib > 0);
+        let doubts = [
+            tally.unsure,
+            if stopped { 0 } else { own },
+            if collapsed { fate.split_exclusive } else { 0 },
+        ];
+        tally.unsure = doubts.into_iter().fold(0, u64::saturating_add).min(all);
     }
 
     /// Pages that came out of swap; of shared memory pagemap does not show them.
@@ -191,7 +228,7 @@ impl Run<'_> {
             method,
             cold,
             pfn,
-            copies_hide: self.copies_hide(method, pfn, &tally),
+            copies_hide: self.copies_hide(method, pfn, &tally, taken.care),
             swap_unseen: tally.fate.swap_unseen
                 && match method {
                     Method::Hybrid => self.manners.swap_in && !self.manners.no_files,
@@ -213,10 +250,18 @@ impl Run<'_> {
     /// out; nor, without frame numbers, of one that bit 56 called exclusive: there faults make the
     /// number unknown that nothing else accounts for, unless they are less than a hundredth of it.
     /// Not of a reader that copies nothing whatever others map; `hybrid` does not by what bit 56
-    /// says.
-    fn copies_hide(&mut self, method: Method, pfn: bool, tally: &Tally) -> bool {
+    /// says, nor where no pin was charged a fault.
+    fn copies_hide(
+        &mut self,
+        method: Method,
+        pfn: bool,
+        tally: &Tally,
+        care: Option<Care>,
+    ) -> bool {
         let may_be_few = tally.faults.is_some() && tally.unseen * 100 <= tally.fate.split;
-        let (hidden, swapped) = (!pfn && !may_be_few, tally.fate.swapped_in > 0);
+        let no_pin = care.is_some_and(|care| care.pin_faults == Some(0));
+        let no_pin = no_pin && self.auditor.charges.usual;
+        let (hidden, swapped) = (!pfn && !may_be_few && !no_pin, tally.fate.swapped_in > 0);
         if hidden && method == Method::Hybrid {
             return true;
         }

@@ -164,14 +164,17 @@ fn pages<'c>(passed: &Passed, row: AuditRow<'c>) -> AuditRow<'c> {
     let left = |why: Why| passed.care.map(|care| care.left[why as usize]);
     AuditRow {
         evidence: evidence.name(),
-        tracked_pages: Some(fate.tracked),
-        shared_before: Some(fate.tracked),
+        tracked_pages: Some(passed.tracked()),
+        shared_before: Some(passed.tracked()),
         shared_after: Some(fate.still_shared),
         split_pages: passed.split(),
         raced_pages: Some(fate.raced).filter(|_| passed.pfn),
         faulted_in_pages: Some(fate.faulted_in),
         swapped_in_pages: passed.swapped_in(),
-        split_exclusive_pages: Some(fate.split_exclusive).filter(|_| passed.pfn),
+        split_exclusive_pages: passed
+            .split()
+            .and(Some(fate.split_exclusive))
+            .filter(|_| passed.pfn),
         unexplained_faults: passed.unexplained_faults(),
         left_swapped_pages: left(Why::Swapped),
         left_guard_pages: left(Why::Guard),

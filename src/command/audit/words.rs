@@ -186,7 +186,8 @@ impl Finding {
         }
         let all = seen.split.zip(self.warm_split);
         let all = all.map(|(split, more)| split + more);
-        let explained = |faults| faults == 0 || fate.taken > 0;
+        let in_doubt = seen.split.is_none() && seen.tally.unsure > 0;
+        let explained = |faults| faults == 0 || fate.taken > 0 || in_doubt;
         let unexplained = seen.unexplained.filter(|&faults| !explained(faults));
         let huge = seen.usage.map_or(0, |usage| usage.anon_huge_kib);
         match self.predicted.and_then(|expected| expected.split) {
@@ -198,7 +199,12 @@ impl Finding {
             }
         };
         line.add("\n");
-        if fate.split_exclusive > 0 {
+        if in_doubt {
+            line.pad_line().number(fate.split - seen.tally.unsure);
+            line.add(" to ").number(fate.split);
+            line.add(": others have replaced pages meanwhile, or brought some in\n");
+        }
+        if seen.split.is_some() && fate.split_exclusive > 0 {
             line.pad_line().number(fate.split_exclusive);
             line.add(" of them pagemap had called the process's own\n");
         }
@@ -221,9 +227,6 @@ impl Finding {
         if let Some(faults) = unexplained {
             line.pad_line().number(faults);
             line.add(match (all, huge) {
-                (None, _) if seen.pfn && seen.tally.unsure > 0 => {
-                    " faults at a time when pages were replaced: copied, or by the process itself\n"
-                }
                 (None, _) => " faults that may each have copied a page, which is not seen\n",
                 _ if !seen.pfn => " more faults, each a copy that is not seen, or none\n",
                 (_, ..0) => {
@@ -380,6 +383,37 @@ mod tests {
         says(&warm, "; 5 faults in pins");
         let unknown = passed(false, 5, true);
         says(&unknown, "unknown number in warm passes; predicted 0: NOT");
+    }
+
+    /// Pages split that are known, by what else may have replaced some of them.
+    #[test]
+    fn what_somebody_else_may_have_done_is_unknown() {
+        let split = |stopped: bool, own: i64, huge_kib: i64, pin_faults: Option<u64>| {
+            let mut passed = passed(true, 200, false);
+            passed.tally.fate.tracked = 200;
+            passed.tally.fate.split_exclusive = 3;
+            passed.faults = Some((own, 0));
+            passed.usage = Some(UsageDelta {
+                anon_huge_kib: huge_kib,
+                ..Default::default()
+            });
+            passed.care = pin_faults.map(|faults| Care {
+                pin_faults: Some(faults),
+                ..Care::default()
+            });
+            passed.doubt(stopped);
+            (passed.split(), passed.tally.fate.raced, passed.tracked())
+        };
+        assert_eq!(split(true, 0, 0, None), (Some(200), 0, 200));
+        // The process runs, and has had faults of its own.
+        assert_eq!(split(false, 2, 0, None), (Some(200), 0, 200));
+        assert_eq!(split(false, 3, 0, None), (None, 0, 197));
+        assert_eq!(split(true, 3, 0, None), (Some(200), 0, 200));
+        // It was given huge pages, and not all of these pages had been shared.
+        assert_eq!(split(true, 0, 2048, None), (None, 0, 197));
+        // hybrid splits by pins alone.
+        assert_eq!(split(false, 999, 2048, Some(0)), (Some(0), 200, 197));
+        assert_eq!(split(false, 999, 2048, Some(2)), (Some(2), 198, 197));
     }
 
     #[test]

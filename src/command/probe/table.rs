@@ -281,7 +281,7 @@ impl Grid {
                 .add(": ")
                 .add(effect.meaning);
         }
-        legend.add("\n  left: hybrid would have to change something; -: no such reader here");
+        legend.add("\n  left: by hybrid, which would have to change something or found nothing; -: no such reader here");
         legend.add("\n  false 0: zeros came that are not what lies there");
         send(out, &legend)
     }
