@@ -152,6 +152,12 @@ static void fill(char *at, size_t bytes)
     }
 }
 
+/* How to talk to the process that prepares frames. */
+struct reserve {
+    int go;
+    int ready;
+};
+
 /* What is behind a page of the arena: its frame, and which page it is. */
 struct placed {
     uint64_t frame;
@@ -172,32 +178,32 @@ static void discard(char *memory, size_t page, size_t page_bytes)
 }
 
 /*
- * Uses as many frames as arena and split need, since in a virtual machine the host may have
- * to find them first, and gives them back from the highest to the lowest, but for one in
+ * A process that, once it is told, uses as many frames as a split needs, since in a virtual machine
+ * the host may have to find them first, and gives them back from the highest to the lowest, but for one in
  * 128: they are handed out the other way round. Without CAP_SYS_ADMIN all frames are 0, and
- * the order is as it was. The process stays until its parent ends. The appliance has one, too.
+ * the order is as it was. It stays until its parent ends. The appliance has one, too.
  */
-static void reserve(size_t bytes, size_t page_bytes)
+static struct reserve fork_reserve(size_t bytes, size_t page_bytes)
 {
     const uint64_t frame_bits = ((uint64_t)1 << 55) - 1;
     size_t pages = bytes / page_bytes;
     pid_t parent = getpid();
-    int ready[2];
+    int go[2], ready[2];
     char byte = 0;
 
-    if (pipe2(ready, O_CLOEXEC) != 0)
+    if (pipe2(go, O_CLOEXEC) != 0 || pipe2(ready, O_CLOEXEC) != 0)
         fail("pipe");
     pid_t pid = fork();
     if (pid < 0)
         fail("fork");
     if (pid > 0) {
+        close(go[0]);
         close(ready[1]);
-        if (read(ready[0], &byte, 1) != 1)
-            fail("wait for the reserve");
-        close(ready[0]);
-        return;
+        return (struct reserve){ go[1], ready[0] };
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (read(go[0], &byte, 1) != 1)
+        _exit(1);
     char *memory = map(bytes);
     /* Single pages, as a split takes them: huge ones come from other free lists. */
     advise(memory, bytes, MADV_NOHUGEPAGE);
@@ -220,6 +226,14 @@ static void reserve(size_t bytes, size_t page_bytes)
         _exit(1);
     for (;;)
         pause();
+}
+
+static void fill_reserve(struct reserve reserve)
+{
+    char byte = 0;
+
+    if (write(reserve.go, &byte, 1) != 1 || read(reserve.ready, &byte, 1) != 1)
+        fail("wait for the reserve");
 }
 
 /*
@@ -388,10 +402,11 @@ int main(int argc, char **argv)
     /* Outside the arena, for the rehearsal. */
     char *page = map(page_bytes);
     fill(page, page_bytes);
-    reserve(2 * bytes, page_bytes);
+    struct reserve reserve = fork_reserve(bytes, page_bytes);
     char *arena = map(bytes);
     advise(arena, bytes, MADV_NOHUGEPAGE);
     fill(arena, bytes);
+    fill_reserve(reserve);
 
     for (size_t done = 0; done < cases; done++) {
         struct target target = fork_target(arena, bytes);

@@ -16,7 +16,6 @@ use crate::error::Error;
 use crate::fixture::{Arena, Fragments, Reserve};
 use crate::measure::case::Bench;
 use crate::sys::auxv::Auxv;
-use crate::sys::segments::Backing;
 use crate::sys::stdio::{Output, stderr, stdout};
 use crate::sys::{Clock, Errno, Region, Table, cpu};
 use crate::text::Text;
@@ -81,7 +80,7 @@ pub fn run(options: &Options, effective: &Effective, auxv: &Auxv) -> Result<(), 
     match fragments.last() {
         true => Ok(()),
         false => Err(Error::Invalid(
-            "the process that held small free blocks of memory was killed meanwhile, so the frames \
+            "a process that held small free blocks of memory was killed meanwhile, so the frames \
              of some cases were scattered; free some memory or say --fragments leave",
         )),
     }
@@ -128,19 +127,11 @@ impl Run<'_> {
         for (number, layout) in prepared.layouts.iter().enumerate() {
             let (backing, page_bytes) = (self.bench.backing, prepared.page_bytes);
             self.progress.show(done, &row::title(layout.layout, None));
-            // A huge page comes whole, and its split in single ones.
-            let is_huge = matches!(backing, Backing::Huge(_));
-            let arenas = if is_huge { 1 } else { 2 };
-            let reserve = Reserve::fork(arenas * layout.shape.readable_bytes(), page_bytes)
+            let reserve = Reserve::fork(layout.shape.readable_bytes(), page_bytes)
                 .map_err(Error::kernel("fork"))?;
-            if !is_huge {
-                reserve.fill(self.bench.clock)?;
-            }
             let mut arena = Arena::populate(layout.shape, backing, page_bytes)
                 .map_err(Error::kernel("map the arena"))?;
-            if is_huge {
-                reserve.fill(self.bench.clock)?;
-            }
+            reserve.fill(self.bench.clock)?;
             for case in prepared.plan.cases(number as u64) {
                 self.progress
                     .show(done, &row::title(layout.layout, Some(&case)));

@@ -128,12 +128,12 @@ impl Prepared {
     }
 
     /// Arena and its full split, what the reserve keeps, page tables of parent, child and
-    /// reserve, which has both and a word for each page, buffer, tables.
+    /// reserve, which has a word for each page, buffer, tables.
     fn needed_bytes(&self, shape: &Shape) -> u64 {
         let readable = shape.readable_bytes() as u64;
         // A last-level table of one page maps page_bytes / 8 pages.
-        let page_tables = 6 * 8 * (shape.span_bytes() / self.page_bytes) as u64;
-        let kept = kept_bytes(2 * readable, self.page_bytes as u64);
+        let page_tables = 4 * 8 * (shape.span_bytes() / self.page_bytes) as u64;
+        let kept = kept_bytes(readable, self.page_bytes as u64);
         2 * readable + kept + page_tables + self.buffer_bytes as u64 + OWN_BYTES
     }
 
