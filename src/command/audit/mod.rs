@@ -43,8 +43,8 @@ const WENT_ON: &str = "target-went-on";
 const UNKNOWN_SPLITS: Error = Error::Invalid(
     "what was split is unknown (split_pages is empty): faults that may have been copies, while \
      frames are hidden (see them with CAP_SYS_ADMIN); pages that somebody else may have replaced \
-     meanwhile (--stop keeps the process from it); swapped-out pages brought in (hybrid leaves \
-     them); or hugetlb pages that were, or may have been, taken from another process",
+     meanwhile; swapped-out pages brought in (hybrid leaves them); or hugetlb pages that were, or \
+     may have been, taken from another process",
 );
 const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");
 /// Status of the other passes of a reader that the kernel refused.
