@@ -253,7 +253,9 @@ impl Bench {
     fn part(&self, fixture: Fixture, measured: &Measured) -> Result<(), FixtureError> {
         let may_have_split = measured.after.is_none_or(|after| after.split > 0);
         let has_written = self.first_write || self.exclusive != Exclusive::None;
-        match may_have_split || has_written && self.backing == Backing::Small {
+        let owns = may_have_split || has_written && self.backing == Backing::Small;
+        // One that somebody else has stopped would not answer.
+        match owns && fixture.is_parked() == Ok(true) {
             true => fixture.give_back(),
             false => Ok(()),
         }
