@@ -19,37 +19,21 @@ impl Crc32 {
 
     /// Takes more bytes in.
     pub fn update(&mut self, bytes: &[u8]) {
-        let rest = match bytes.len() {
-            LONG.. => self.eight_at_a_time(bytes),
-            _ => bytes,
-        };
-        for &byte in rest {
+        for &byte in bytes {
             self.0 = step(self.0 ^ u32::from(byte));
         }
     }
 
-    /// Takes all bytes in but the last few, and gives those.
-    // Its large frame would make short texts dear.
-    #[inline(never)]
-    fn eight_at_a_time<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
-        // The register after each byte; then with one more behind it, up to seven.
-        let mut table = [0; 8 * 256];
-        for at in 0..table.len() {
-            table[at] = match at.checked_sub(256) {
-                None => step(at as u32),
-                Some(before) => {
-                    let value: u32 = table[before];
-                    value >> 8 ^ table[(value & 0xff) as usize]
-                }
-            };
-        }
+    /// As [`update`](Self::update), of many bytes.
+    pub fn update_long(&mut self, bytes: &[u8], Tables(tables): &Tables) {
         let (words, rest) = bytes.as_chunks();
-        let value = |behind: usize, byte: u8| table[behind << 8 | usize::from(byte)];
+        let value = |behind: usize, byte: u8| tables[behind << 8 | usize::from(byte)];
+        let mut register = self.0;
         for word in words {
-            let word = u64::from_le_bytes(*word) ^ u64::from(self.0);
+            let word = u64::from_le_bytes(*word) ^ u64::from(register);
             let [a, b, c, d, e, f, g, h]: [u8; 8] = word.to_le_bytes();
             // The last four first: they do not wait for the register.
-            self.0 = value(0, h)
+            register = value(0, h)
                 ^ value(1, g)
                 ^ value(2, f)
                 ^ value(3, e)
@@ -58,7 +42,8 @@ impl Crc32 {
                 ^ value(6, b)
                 ^ value(7, a);
         }
-        rest
+        self.0 = register;
+        self.update(rest);
     }
 
     /// The checksum of all bytes so far.
@@ -68,9 +53,33 @@ impl Crc32 {
     }
 }
 
-/// From so many bytes on tables for eight bytes at a time are worth making; kept, they would be eight
-/// kilobytes of the program.
-const LONG: usize = 4096;
+/// What becomes of the register after each byte; then with one more behind it, up to seven. They are
+/// made for who has kilobytes to take in: kept, they would be eight kilobytes of the program.
+pub struct Tables([u32; 8 * 256]);
+
+impl Tables {
+    /// Made anew.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut tables = [0; 8 * 256];
+        for at in 0..tables.len() {
+            tables[at] = match at.checked_sub(256) {
+                None => step(at as u32),
+                Some(before) => {
+                    let value: u32 = tables[before];
+                    value >> 8 ^ tables[(value & 0xff) as usize]
+                }
+            };
+        }
+        Self(tables)
+    }
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 /// The register a byte later, the byte in its lowest eight bits.
 fn step(mut value: u32) -> u32 {
@@ -103,12 +112,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_and_short_pieces_give_the_same() {
-        let bytes: std::vec::Vec<u8> = (0..3 * LONG).map(|at| (at * at / 7) as u8).collect();
-        let (mut whole, mut pieces) = (Crc32::new(), Crc32::new());
-        whole.update(&bytes);
-        bytes.chunks(100).for_each(|piece| pieces.update(piece));
-        assert_eq!(whole, pieces);
+    fn eight_at_a_time_is_as_one_at_a_time() {
+        let bytes: std::vec::Vec<u8> = (0..5000_u32).map(|at| (at * at / 7) as u8).collect();
+        let tables = Tables::new();
+        for piece in [1, 7, 8, 100, 5000] {
+            let (mut long, mut short) = (Crc32::new(), Crc32::new());
+            let pieces = bytes.chunks(piece);
+            pieces.for_each(|piece| long.update_long(piece, &tables));
+            short.update(&bytes);
+            assert_eq!((long, long.value()), (short, crc32fast::hash(&bytes)));
+        }
     }
 
     /// The check value of the CRC catalogue (CRC-32/ISO-HDLC), and zlib's of "".

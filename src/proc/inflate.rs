@@ -165,6 +165,7 @@ impl Stream<'_> {
 
     /// Reads ahead: at least 32 bits, if there are as many. A word and the extra bits behind it are
     /// fewer.
+    #[inline(always)]
     fn fill(&mut self) {
         if self.held >= 32 {
             return;
@@ -189,6 +190,7 @@ impl Stream<'_> {
     }
 
     /// As [`bits`](Self::bits), of those that were read.
+    #[inline(always)]
     fn held_bits(&mut self, count: u32) -> Result<u16, Broken> {
         if self.held < count {
             // All of it was taken.
@@ -242,6 +244,27 @@ impl Stream<'_> {
         let slot = self.output.get_mut(self.written);
         [*slot.ok_or(Broken)?, _] = byte.to_le_bytes();
         self.written += 1;
+        Ok(())
+    }
+
+    /// Writes `count` bytes that were written `distance` before; a distance that is less repeats
+    /// them.
+    fn again(&mut self, count: usize, distance: usize) -> Result<(), Broken> {
+        let from = self.written.checked_sub(distance).ok_or(Broken)?;
+        self.written += count;
+        let (known, new) = self
+            .output
+            .get_mut(from..self.written)
+            .and_then(|copied| copied.split_at_mut_checked(distance))
+            .ok_or(Broken)?;
+        match known.get(..count) {
+            Some(known) => new.copy_from_slice(known),
+            None => {
+                for (at, byte) in new.iter_mut().enumerate() {
+                    *byte = known[at % distance];
+                }
+            }
+        }
         Ok(())
     }
 
@@ -309,12 +332,7 @@ impl Stream<'_> {
                 distance @ 0..30 => usize::from(1 + self.number(distance, 1)?),
                 _ => return Err(Broken),
             };
-            let from = self.written.checked_sub(distance).ok_or(Broken)?;
-            self.written += usize::from(count);
-            let copied = self.output.get_mut(from..self.written).ok_or(Broken)?;
-            for at in distance..copied.len() {
-                copied[at] = copied[at - distance];
-            }
+            self.again(usize::from(count), distance)?;
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Lines out of chunks. A [`LineBuffer`] owns the bytes between a file and a line
 //! parser; it never reads by itself.
 
+use super::number::{position, split_once};
 use core::ops::Range;
 
 /// One line, without its line feed. A carriage return before it stays: the kernel
@@ -170,7 +171,7 @@ impl Marks {
     /// Where the first line feed of `start..end` is; looks at no byte twice.
     fn line_feed(&mut self, bytes: &[u8]) -> Option<usize> {
         let unseen = &bytes[self.searched..self.end];
-        let feed = unseen.iter().position(|byte| *byte == b'\n');
+        let feed = position(unseen, b'\n');
         let found = feed.map(|at| self.searched + at);
         self.searched = found.unwrap_or(self.end);
         found
@@ -200,9 +201,12 @@ impl Taken {
 
 /// The lines of a text that have their line feed. What follows the last one is left
 /// out: the file was larger than what was read of it, and a number there may be cut.
-pub fn complete(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split_inclusive(|byte| *byte == b'\n')
-        .filter_map(|line| line.strip_suffix(b"\n"))
+pub fn complete(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    core::iter::from_fn(move || {
+        let (line, rest) = split_once(text, b'\n')?;
+        text = rest;
+        Some(line)
+    })
 }
 
 #[cfg(test)]

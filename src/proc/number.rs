@@ -39,8 +39,27 @@ pub fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
 /// What stands before and after the first `separator`.
 #[must_use]
 pub fn split_once(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
-    let at = text.iter().position(|byte| *byte == separator)?;
+    let at = position(text, separator)?;
     Some((&text[..at], &text[at + 1..]))
+}
+
+/// Where the first such byte is; eight are looked at together.
+#[must_use]
+pub fn position(text: &[u8], wanted: u8) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
+    let all = u64::from_ne_bytes([wanted; 8]);
+    let (words, rest) = text.as_chunks();
+    for (nth, word) in words.iter().enumerate() {
+        let other = u64::from_le_bytes(*word) ^ all;
+        // The highest bit of each byte that is 0, and perhaps of some behind the first.
+        let found = other.wrapping_sub(ONES) & !other & HIGHEST;
+        if found > 0 {
+            return Some(8 * nth + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let at = rest.iter().position(|byte| *byte == wanted)?;
+    Some(8 * words.len() + at)
 }
 
 fn parse(digits: &[u8], radix: u32) -> Option<u64> {
@@ -69,6 +88,26 @@ pub fn count_listed(text: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_of_a_byte_is_found_wherever_it_is() {
+        // Bytes that differ from it in the lowest or highest bit, before and behind it.
+        for other in [0, 1, b'<', b'<' ^ 1, b'<' ^ 0x80, 0x7f, 0x80, 0xff] {
+            for len in 0..40 {
+                for at in 0..len {
+                    for wanted in [b'=', 0, 0xff] {
+                        let mut text = std::vec![other; len];
+                        let first = if other == wanted { 0 } else { at };
+                        text[at..].fill(wanted ^ 1);
+                        text[at] = wanted;
+                        assert_eq!(position(&text, wanted), Some(first), "{text:?}");
+                        let none = position(&text[..first], wanted);
+                        assert_eq!(none, None, "{text:?}");
+                    }
+                }
+            }
+        }
+    }
 
     #[test]
     fn decimal_takes_digits_only() {

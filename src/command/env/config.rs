@@ -96,15 +96,26 @@ fn is_whole(text: &[u8]) -> bool {
     complete(text).any(|line| line == b"# end of Kernel hacking")
 }
 
+/// A bit that few names share: most lines are about none of [`OPTIONS`].
+fn mark(name: &[u8]) -> u64 {
+    let last = name.last().copied().unwrap_or(0);
+    1 << ((name.len() * 11 + usize::from(last)) % 64)
+}
+
 impl<'t> Config<'t> {
     /// What the first line about each of [`OPTIONS`] says. Only lines with a line feed count: the
     /// last may be cut.
     fn look_up(self, said: &mut [Option<&'t [u8]>; OPTIONS_MAX]) {
         let mut options = [&b""[..]; OPTIONS_MAX];
-        words(OPTIONS, b' ')
-            .zip(&mut options)
-            .for_each(|(option, place)| *place = option);
+        let mut marks = 0;
+        for (option, place) in words(OPTIONS, b' ').zip(&mut options) {
+            *place = option;
+            marks |= mark(option);
+        }
         for (name, value) in complete(self.text).filter_map(kconfig::setting) {
+            if marks & mark(name) == 0 {
+                continue;
+            }
             for (option, said) in options.iter().zip(&mut *said) {
                 if *option == name {
                     said.get_or_insert(value);

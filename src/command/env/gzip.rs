@@ -4,7 +4,7 @@
 //! name (kernel/Makefile, `gzip -n`), so a header that announces more is refused.
 
 use super::record::Why;
-use crate::emit::crc::Crc32;
+use crate::emit::crc::{Crc32, Tables};
 use crate::proc::inflate::inflate;
 
 /// Unpacks all of `packed` and tells how long it was before.
@@ -28,7 +28,7 @@ pub fn unpack(packed: &[u8], plain: &mut [u8]) -> Result<usize, Why> {
     }
     let plain = plain.get(..len).ok_or(Why::TooLong)?;
     let mut actual = Crc32::new();
-    actual.update(plain);
+    actual.update_long(plain, &Tables::new());
     match written == Ok(len) && used_up && actual.value() == crc {
         true => Ok(len),
         false => Err(Why::GzipCorrupt),

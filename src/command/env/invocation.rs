@@ -2,7 +2,7 @@
 
 use super::parse::add;
 use super::record::{Finding, Record};
-use crate::emit::crc::Crc32;
+use crate::emit::crc::{Crc32, Tables};
 use crate::sys::clock::unix_seconds;
 use crate::sys::cpu::ARCH;
 use crate::{TARGET, VERSION};
@@ -37,10 +37,9 @@ pub fn note_all(record: &mut Record) {
 
 /// CRC-32 of the file this process runs, so that a result can be traced to a build.
 fn exe_crc32(record: &mut Record) -> Finding {
-    let mut crc = Crc32::new();
-    record
-        .files
-        .all(b"/proc/self/exe", &mut |bytes| crc.update(bytes))?;
+    let (mut crc, tables) = (Crc32::new(), Tables::new());
+    let mut take = |bytes: &[u8]| crc.update_long(bytes, &tables);
+    record.files.all(b"/proc/self/exe", &mut take)?;
     record.value.hex(crc.value());
     Ok(())
 }

@@ -5,8 +5,9 @@ use super::parse::{add, words};
 use super::record::{Finding, Missing, Record, Why};
 use crate::proc::choice::selected;
 use crate::proc::cmdline::last_value;
+use crate::proc::number;
 use crate::sys::cpu;
-use crate::sys::file::read_whole;
+use crate::sys::file::{each_name, open, read_whole};
 
 /// Whether the CPU is known to be emulated by software, by QEMU's own signature or by the
 /// word `cowitness.emulated` on the kernel's command line, which the lab puts there: not
@@ -78,11 +79,26 @@ fn hypervisor_dmi(record: &mut Record) -> Finding {
     Ok(())
 }
 
-/// The choice for each size that has such a file. The kernel has sizes from 8 KiB to 1 GiB
+/// The sizes that have a folder of their own, as a sum of their KiB; all that there may be where no
+/// folder tells.
+fn sizes() -> u64 {
+    let size =
+        |name: &[u8]| number::decimal(name.strip_prefix(b"hugepages-")?.strip_suffix(b"kB")?);
+    let mut sizes = 0;
+    let mut take = |name: &[u8]| sizes |= size(name).unwrap_or(0);
+    let folder = open(c"/sys/kernel/mm/transparent_hugepage");
+    match folder.and_then(|folder| each_name(folder, &mut take)) {
+        Ok(()) => sizes,
+        Err(_) => u64::MAX,
+    }
+}
+
+/// The choice for each size that has such a file, least first. The kernel has sizes from 8 KiB to 1 GiB
 /// at most.
 fn per_size(record: &mut Record, path: &'static [u8]) -> Finding {
     let mut found = Err(Missing::ABSENT);
-    for order in 3..=20 {
+    let sizes = sizes();
+    for order in (3..=20).filter(|order| sizes >> order & 1 == 1) {
         record.files.kib = 1 << order;
         let text = match record.files.head(path) {
             Err(Missing::ABSENT) => continue,
