@@ -185,6 +185,15 @@ pub(super) fn count(
     doubts: Doubts,
     seen: &mut dyn FnMut(u64),
 ) -> Result<Census, CensusError> {
+    // The kernel has looked at each page for smaps: that need not be done twice.
+    if let Some(found) = vma.all_in_memory() {
+        seen(vma.end - vma.start);
+        return Ok(Census {
+            exclusive: found.private_kib / counter.page_kib(),
+            shared_anon: found.shared_kib / counter.page_kib(),
+            ..Census::default()
+        });
+    }
     let mut census = counter.count(vma.start, vma.end, seen)?;
     if vma.has_file {
         census.out_of_reach = match census.absent {

@@ -37,6 +37,8 @@ pub struct Vma {
     /// Its anonymous memory in KiB; `None` from maps, which does not tell, and of hugetlb pages,
     /// which smaps does not count there.
     pub anonymous_kib: Option<u64>,
+    /// How much of it is in memory, and how that is mapped, in KiB; `None` from maps.
+    pub in_memory: Option<InMemory>,
     /// Why nobody should read it. maps tells this of `[vvar]` alone, by its name.
     pub unsafe_to_read: Option<&'static str>,
     /// Whether it is of hugetlb pages, as far as was asked; unknown is false.
@@ -45,6 +47,36 @@ pub struct Vma {
     pub huge_kib: Option<u64>,
     /// Whether it is memory of memfd_secret(2), which no reader gets at; maps tells only the name.
     pub is_secret: bool,
+}
+
+/// What of a VMA is in memory, in KiB, as smaps counts it: without zero pages, and without hugetlb pages
+/// (fs/proc/task_mmu.c, `smaps_account`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InMemory {
+    /// All of it: `Rss`.
+    pub resident_kib: u64,
+    /// Pages that nobody else maps, which bit 56 of pagemap says of them: `Private_Clean` and
+    /// `Private_Dirty`.
+    pub private_kib: u64,
+    /// The others: `Shared_Clean` and `Shared_Dirty`.
+    pub shared_kib: u64,
+}
+
+impl InMemory {
+    fn field(&mut self, line: &[u8]) {
+        for (names, sum) in [
+            (&[&b"Rss:"[..]][..], &mut self.resident_kib),
+            (
+                &[b"Private_Clean:", b"Private_Dirty:"],
+                &mut self.private_kib,
+            ),
+            (&[b"Shared_Clean:", b"Shared_Dirty:"], &mut self.shared_kib),
+        ] {
+            let mut names = names.iter();
+            let kib = names.find_map(|name| number::kib(line.strip_prefix(*name)?));
+            *sum += kib.unwrap_or(0);
+        }
+    }
 }
 
 impl Vma {
@@ -61,6 +93,7 @@ impl Vma {
             is_served: true,
             swap_kib: None,
             anonymous_kib: None,
+            in_memory: None,
             unsafe_to_read: line.name.starts_with(b"[vvar").then_some(DEVICE_MEMORY),
             is_hugetlb: false,
             huge_kib: None,
@@ -75,8 +108,21 @@ impl Vma {
         self.swap_kib != Some(0)
     }
 
+    /// Of private memory without a file that is in memory from its first page to its last, how it is
+    /// mapped: nothing of it is a zero page, in swap, or a mark.
+    #[must_use]
+    pub fn all_in_memory(&self) -> Option<InMemory> {
+        let all = Some((self.end - self.start) / 1024);
+        self.in_memory.filter(|found| {
+            let plain = !self.has_file && !self.is_special && self.swap_kib == Some(0);
+            let sum = Some(found.private_kib + found.shared_kib);
+            plain && Some(found.resident_kib) == all && self.anonymous_kib == all && sum == all
+        })
+    }
+
     /// Takes over a line of smaps below its header; whether it is the last.
     pub(crate) fn field(&mut self, line: &[u8]) -> bool {
+        self.in_memory.get_or_insert_default().field(line);
         if let Some(kib) = line.strip_prefix(b"Swap:") {
             self.swap_kib = number::kib(kib);
         }
@@ -299,6 +345,56 @@ mod tests {
         };
         assert_eq!(told(b"VmFlags: rd wr mr mw me ac"), Some(0));
         assert_eq!(told(b"VmFlags: rd wr mr mw me de ht"), None);
+    }
+
+    #[test]
+    fn all_of_it_is_in_memory_if_every_sum_is_its_size() {
+        const WHOLE: [&[u8]; 9] = [
+            b"Rss:                  32 kB",
+            b"Pss:                  20 kB",
+            b"Shared_Clean:          4 kB",
+            b"Shared_Dirty:         20 kB",
+            b"Private_Clean:         0 kB",
+            b"Private_Dirty:         8 kB",
+            b"Anonymous:            32 kB",
+            b"Swap:                  0 kB",
+            b"VmFlags: rd wr mr mw me ac",
+        ];
+        let told = |header: &[u8], lines: &[&[u8]]| {
+            let mut vma = Vma::of(&MapsLine::parse(header).unwrap());
+            for line in lines {
+                vma.field(line);
+            }
+            vma.all_in_memory()
+        };
+        let header = b"1000-9000 rw-p 00000000 00:00 0 ";
+        let want = InMemory {
+            resident_kib: 32,
+            private_kib: 8,
+            shared_kib: 24,
+        };
+        assert_eq!(told(header, &WHOLE), Some(want));
+        // From maps, or with one line missing or other than the rest.
+        assert_eq!(told(header, &[]), None);
+        for nth in [0, 2, 3, 5, 6, 7] {
+            let mut lines = WHOLE;
+            lines[nth] = b"Locked:  0 kB";
+            assert_eq!(told(header, &lines), None, "{nth}");
+        }
+        let mut swapped = WHOLE;
+        swapped[7] = b"Swap: 4 kB";
+        assert_eq!(told(header, &swapped), None);
+        let mut huge = WHOLE;
+        huge[8] = b"VmFlags: rd ht";
+        assert_eq!(told(header, &huge), None);
+        for header in [
+            &b"1000-a000 rw-p 00000000 00:00 0 "[..],
+            b"1000-9000 rw-p 00000000 08:01 5 /file",
+            b"1000-9000 rw-s 00000000 00:00 0 ",
+            b"1000-9000 r--p 00000000 00:00 0 [vdso]",
+        ] {
+            assert_eq!(told(header, &WHOLE), None);
+        }
     }
 
     #[test]
