@@ -14,7 +14,7 @@ pub use content::Content;
 use super::evidence::Evidence;
 use crate::emit::record::Status;
 use crate::fixture::kinds::{Blocks, Ground, Kind, Op, PAGES, Sizes};
-use crate::fixture::{Fixture, FixtureError, content as pattern};
+use crate::fixture::{Fixture, FixtureError, TARGET_STOPPED, content as pattern};
 use crate::proc::pagemap::{Entry, file_offset};
 use crate::proc::smaps::UsageDelta;
 use crate::proc::stat::Stat;
@@ -257,11 +257,7 @@ impl Prober {
                 probed.status = kind.failed(errno);
                 return Ok(probed);
             }
-            Err(FixtureError::Lost) => {
-                probed.status = Status::Skipped("target-lost");
-                return Ok(probed);
-            }
-            Err(error) => return Err(error),
+            Err(error) => return unmeasured(probed, error),
         };
         let ended = match ground.perform(kind.after) {
             Ok(()) => self.observe(&fixture, ground, question, &mut probed),
@@ -270,8 +266,7 @@ impl Prober {
         match ended {
             Ok(()) => {}
             Err(Stop::Status(status)) => probed.status = status,
-            Err(Stop::Run(FixtureError::Lost)) => probed.status = Status::Skipped("target-lost"),
-            Err(Stop::Run(error)) => return Err(error),
+            Err(Stop::Run(error)) => return unmeasured(probed, error),
         }
         Ok(probed)
     }
@@ -310,13 +305,13 @@ impl Prober {
         if !(given.blocked && question.kind.blocks == Blocks::UntilServerGoes) {
             probed.target = Some(after.target.since(&before.target));
             probed.partner = Some(after.partner.since(&before.partner));
-        let mapped_kib = |stat: Stat| (stat.mapped_bytes / 1024).cast_signed();
-        probed.target_vm_size_kib = Some(mapped_kib(after.stat) - mapped_kib(before.stat));
         }
         probed.target_faults = Some((
             after.stat.minflt.cast_signed() - before.stat.minflt.cast_signed(),
             after.stat.majflt.cast_signed() - before.stat.majflt.cast_signed(),
         ));
+        let mapped_kib = |stat: Stat| (stat.mapped_bytes / 1024).cast_signed();
+        probed.target_vm_size_kib = Some(mapped_kib(after.stat) - mapped_kib(before.stat));
         let pages = read.pages(page_bytes as u64);
         self.compare(&pages, question, probed);
         if given.blocked {
@@ -331,6 +326,17 @@ impl Prober {
         probed.changes = Some(found);
         probed.status = judge::judge(question, self.sizes.page_bytes as u64, probed);
     }
+}
+
+/// A row like any other, if the next child may fare better.
+fn unmeasured(probed: Probed, error: FixtureError) -> Result<Probed, FixtureError> {
+    let why = match error {
+        FixtureError::Lost => "target-lost",
+        FixtureError::Stopped => TARGET_STOPPED,
+        error => return Err(error),
+    };
+    let status = Status::Skipped(why);
+    Ok(Probed { status, ..probed })
 }
 
 /// What can be told of frames here: whether the number of a page of our own is shown.
