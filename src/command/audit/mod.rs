@@ -265,7 +265,7 @@ impl<'r> Run<'r> {
             Ok(()) => return None,
             Err(Ended::Gone) => (Error::Ended(self.pid), None),
             Err(Ended::Refused(Errno::NOSYS)) => (
-                Error::Invalid("a reader is not in this kernel: see the status column"),
+                Error::Invalid(not_in_this_kernel(passed.method)),
                 Some("not-in-this-kernel"),
             ),
             Err(Ended::Refused(errno)) => (refused(passed.method, errno), Some(REFUSED)),
@@ -279,6 +279,17 @@ impl<'r> Run<'r> {
             self.ending = Err(error);
         }
         lost
+    }
+}
+
+/// What is said of a reader that this kernel does not have.
+const fn not_in_this_kernel(method: Method) -> &'static str {
+    match method {
+        Method::Kcore => "kcore is not in this kernel: it takes CONFIG_PROC_KCORE",
+        Method::Vmread | Method::VmreadBatch | Method::Hybrid => {
+            "process_vm_readv(2) is not in this kernel: it takes CONFIG_CROSS_MEMORY_ATTACH"
+        }
+        _ => "a reader is not in this kernel: see the status column",
     }
 }
 
