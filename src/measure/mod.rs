@@ -7,6 +7,7 @@ pub mod census;
 pub mod charge;
 pub mod evidence;
 pub mod fate;
+mod flags;
 pub mod footprint;
 pub mod pass;
 pub mod plan;

@@ -157,7 +157,8 @@ impl Vma {
             true => self.anonymous_kib = None,
             false => self.huge_kib = None,
         }
-        self.is_secret &= has(&[b"lo"]) && has(&[b"dd"]);
+        // A fork clears `lo` (kernel/fork.c, `dup_mmap`).
+        self.is_secret &= has(&[b"dd"]) && self.unsafe_to_read.is_none();
     }
 
     /// Whether the address is in it.
@@ -327,6 +328,7 @@ mod tests {
         assert_eq!(told(b" rd uw "), (None, true, false, false));
         assert_eq!(told(b" rd de ht"), (None, false, true, false));
         assert_eq!(told(b" rd lo dd"), (None, false, false, true));
+        assert_eq!(told(b" rd dd"), (None, false, false, true));
         assert_eq!(told(b" rd lo"), (None, false, false, false));
         // Not a flag, but a part of one.
         assert_eq!(told(b" iox umx"), (None, false, false, false));
