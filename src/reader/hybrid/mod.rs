@@ -148,7 +148,7 @@ impl Hybrid {
         let pagemap = open_proc(Process::Id(pid), "pagemap")?;
         let rules = Rules {
             exclusive_is_safe: nothing_is_joined(pid) && nothing_is_half_swapped(),
-            large_folios_possible: large::possible(),
+            large_folios_possible: large::now() != large::Large::None,
             swap_in: target.manners.swap_in,
             pin_pages_min: PIN_PAGES_MIN,
         };
