@@ -9,8 +9,8 @@ mod helpers;
 use common::{
     Row, command_as_nobody, field, is_root, number, run, stdout, vmread_splits, whole_stream,
 };
-use cowitness::reader::hybrid::Obstacle;
 use cowitness::reader::hybrid::large::{self, Large};
+use cowitness::reader::hybrid::{Obstacle, nothing_is_half_swapped};
 use cowitness::reader::{Care, Method, Target};
 use cowitness::sys::RemoteAddr;
 use cowitness::sys::remote::RemoteSpan;
@@ -23,6 +23,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 const PAGE: u64 = 4096;
+const EXCLUSIVE: u64 = 1 << 56;
 const FRAME: u64 = (1 << 55) - 1;
 
 /// Two processes that share 16 MiB in huge pages; what the mode says is done by one of them.
@@ -303,6 +304,14 @@ impl Mixed {
         (moved(&before, &after), care)
     }
 
+    /// Pages of its own that lie elsewhere in a huge page than their frames do.
+    fn own_out_of_step(&self, start: u64) -> u64 {
+        let pages = (start / PAGE..).zip(entries(self.pid, start, MIXED_BYTES));
+        let own = pages.filter(|(_, entry)| entry & EXCLUSIVE != 0);
+        own.filter(|(page, entry)| (page ^ entry) & 511 != 0)
+            .count() as u64
+    }
+
     /// `vmread_split_pages` of the three, as nobody sees them.
     fn survey_by_nobody(&self) -> [Option<i64>; 3] {
         let (mut survey, _folder) = command_as_nobody(&format!("survey -q {}", self.pid)).unwrap();
@@ -313,7 +322,7 @@ impl Mixed {
 }
 
 /// Whether the machine's large folios are huge pages, of which as many are mapped as a whole as there
-/// are (Linux 6.12); and there are some.
+/// are (Linux 6.12); and there are some. And no swap is in use, for which nothing would be pinned.
 fn all_are_whole() -> bool {
     let folders = std::fs::read_dir("/sys/kernel/mm/transparent_hugepage").unwrap();
     let counts = folders.flatten().filter_map(|folder| {
@@ -324,6 +333,7 @@ fn all_are_whole() -> bool {
     let mapped = field("/proc/vmstat", "nr_anon_transparent_hugepages ").next();
     let huge = some.next().zip(mapped);
     some.next().is_none()
+        && nothing_is_half_swapped()
         && huge.is_some_and(|((size, count), mapped)| size == "hugepages-2048kB" && count == mapped)
 }
 
@@ -349,7 +359,7 @@ fn while_all_are_whole(test: &mut dyn FnMut()) {
         }
         sleep(Duration::from_millis(100));
     }
-    eprintln!("skipped: others have parts of huge pages here");
+    eprintln!("skipped: others have parts of huge pages here, or use swap");
 }
 
 /// By pages that the reader splits on this kernel.
@@ -371,6 +381,56 @@ fn huge_pages_that_are_whole_leave_all_other_pages_known() {
             let (split_pages, _) = mixed.read(Method::Vmread, start);
             assert_eq!(Some(split_pages), split(256), "{start:x}");
         }
+    });
+}
+
+#[test]
+fn hybrid_pins_what_is_in_no_huge_page_where_all_are_whole() {
+    while_all_are_whole(&mut || {
+        let mixed = Mixed::new();
+        for (start, shared) in [(mixed.moved, 256), (mixed.small, 256), (mixed.huge, 512)] {
+            let pinned = mixed.own_out_of_step(start);
+            let (elsewhere, care) = mixed.read(Method::Hybrid, start);
+            let care = care.unwrap();
+            assert_eq!((elsewhere, care.pin_faults), (0, Some(0)), "{care:?}");
+            assert_eq!((care.not_pinned, care.wholes_copied), (None, true));
+            assert_eq!(care.pinned + care.copied, 512, "{care:?}");
+            if start == mixed.huge {
+                let words = entries(mixed.pid, start, MIXED_BYTES);
+                assert!(words.iter().all(|word| word & EXCLUSIVE != 0));
+            }
+            assert!(care.copied >= shared, "{care:?}");
+            // Few pages between others are not worth a call.
+            assert!(care.pinned >= pinned / 2, "{pinned} {care:?}");
+        }
+    });
+}
+
+/// Who sees no frames pins, too, where the process has no huge page.
+#[test]
+fn hybrid_by_nobody_pins_where_the_process_has_no_huge_page() {
+    while_all_are_whole(&mut || {
+        let words = |pid: u32| {
+            let command = format!("audit --stop --method hybrid {pid}");
+            let (mut audit, _folder) = command_as_nobody(&command).unwrap();
+            String::from_utf8(audit.output().unwrap().stderr).unwrap()
+        };
+        let mut python = Command::new("/usr/bin/python3");
+        python.args(["-c", "print(1, flush=True); input()"]);
+        python.uid(65534).gid(65534).current_dir("/");
+        let plain = helpers::Target::of(&mut python);
+        if helpers::kib(&plain.pid().to_string(), "AnonHugePages:") == 0 {
+            let words = words(plain.pid());
+            assert!(
+                words.contains("pinned what is the process's own;"),
+                "{words}"
+            );
+        }
+        let words = words(Mixed::new().pid);
+        assert!(
+            words.contains("copied, not pinned: large-folios"),
+            "{words}"
+        );
     });
 }
 
