@@ -10,12 +10,12 @@ use rustix::fd::{AsFd, OwnedFd};
 /// Frames in a row whose flags one call reads.
 const FRAMES: usize = 64;
 
-/// Gives `take` each place with the flags of its frame. Frames that lie side by side, upwards or
+/// Gives `take` each place with the flags of its frame, until it says that it needs no more. Frames that lie side by side, upwards or
 /// downwards, as the kernel hands them out, are asked for together. `None`: they cannot be read.
-fn each(
+pub(super) fn each(
     flags: &OwnedFd,
     frames: impl Iterator<Item = (usize, u64)>,
-    take: &mut dyn FnMut(usize, u64),
+    take: &mut dyn FnMut(usize, u64) -> bool,
 ) -> Option<()> {
     let mut frames = frames.peekable();
     let mut places = [0; FRAMES];
@@ -41,8 +41,9 @@ fn each(
         if !up {
             found.reverse();
         }
-        for (&place, &word) in places.iter().zip(&*found) {
-            take(place, word);
+        let mut found = places.iter().zip(&*found);
+        if !found.all(|(&place, &word)| take(place, word)) {
+            return Some(());
         }
     }
     Some(())
@@ -101,7 +102,10 @@ impl Owners {
             let frame = own_frame(page.address() as u64, page_bytes as u64);
             let mut seen = 0;
             let frames = frame.map(|frame| (0, frame.number())).into_iter();
-            let told = each(flags, frames, &mut |_, word| seen = word);
+            let told = each(flags, frames, &mut |_, word| {
+                seen = word;
+                true
+            });
             told.is_some() && seen & ANON > 0 && seen & ANON_EXCLUSIVE > 0
         });
         Ok(Self(flags))
@@ -128,6 +132,7 @@ impl Owners {
                 };
                 words[place / 64] |= 1 << (place % 64);
             }
+            true
         });
     }
 }

@@ -5,6 +5,7 @@ pub mod audit;
 pub mod case;
 pub mod census;
 pub mod charge;
+pub mod doubts;
 pub mod evidence;
 pub mod fate;
 mod flags;

@@ -22,7 +22,7 @@ use crate::measure::audit::{Auditor, Ended};
 use crate::measure::census::Counter;
 use crate::measure::charge::Charges;
 use crate::measure::plan::LIST_MAX;
-use crate::reader::hybrid::large;
+use crate::reader::hybrid::large::{self, Large};
 use crate::reader::{Learned, Manners, Method};
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
@@ -222,9 +222,9 @@ impl<'r> Run<'r> {
     /// was charged in its pins, and by whether the reader splits anything on this kernel.
     fn settle(&mut self, passed: &mut Passed) {
         // One fault may give it a whole huge page.
-        let each = match large::possible() {
-            true => self.common.page_bytes / size_of::<u64>() as u64,
-            false => 1,
+        let each = match large::now() {
+            Large::None => 1,
+            _ => self.common.page_bytes / size_of::<u64>() as u64,
         };
         passed.bound(each);
         let (_, most) = passed.bounds;

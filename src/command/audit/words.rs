@@ -260,9 +260,12 @@ fn unexplained(passed: &Passed) -> Option<u64> {
 /// Whether the reader pinned the process's own pages, and what that was charged.
 fn describe_pins(care: &Care, line: &mut Text) {
     line.pad_line();
-    match care.not_pinned {
-        Some(obstacle) => line.add("copied, not pinned: ").add(obstacle.name()),
-        None => line.add("pinned what is the process's own"),
+    match (care.not_pinned, care.wholes_copied) {
+        (Some(obstacle), _) => line.add("copied, not pinned: ").add(obstacle.name()),
+        (None, false) => line.add("pinned what is the process's own"),
+        (None, true) => {
+            line.add("pinned what is the process's own, copied what may be in huge pages")
+        }
     };
     match care.pin_faults {
         Some(faults) => line.add("; ").number(faults).add(" faults in pins\n"),
