@@ -310,10 +310,18 @@ fn zero_frame(page_bytes: usize) -> Result<Option<Frame>, Errno> {
     let mut page = Region::not_inherited(page_bytes)?;
     page.small_pages();
     core::hint::black_box(page.words_mut().iter().fold(0, |sum, word| sum | word));
+    own_frame(page.address() as u64, page_bytes as u64)
+}
+
+/// The frame of a page of our own; `None` where frame numbers are hidden.
+pub(super) fn own_frame(address: u64, page_bytes: u64) -> Result<Option<Frame>, Errno> {
     let pagemap = open_proc(Process::Myself, "pagemap")?;
     let mut bytes = [0; ENTRY_BYTES as usize];
-    let offset = file_offset(page.address() as u64, page_bytes as u64);
-    read_at(pagemap.as_fd(), &mut bytes, offset)?;
+    read_at(
+        pagemap.as_fd(),
+        &mut bytes,
+        file_offset(address, page_bytes),
+    )?;
     Ok(Entry(u64::from_ne_bytes(bytes)).frame())
 }
 

@@ -109,17 +109,12 @@ impl Doubts {
 
 /// Whether bit 56 of one of the anonymous pages is in doubt; `None`: it cannot be told.
 fn any_doubtful(words: &[u64], flags: &OwnedFd, doubts: Doubts) -> Option<bool> {
-    let entries = || words.iter().map(|&word| Entry(word));
-    let is_anonymous = |entry: &Entry| entry.present() && !entry.file_or_shared_anon();
-    if entries().any(|entry| is_anonymous(&entry) && entry.frames_hidden()) {
+    let is_hidden = |entry: Entry| entry.anonymous() && entry.frames_hidden();
+    if words.iter().any(|&word| is_hidden(Entry(word))) {
         return None;
     }
-    let frames = entries().enumerate().filter_map(|(place, entry)| {
-        let frame = entry.frame().filter(|_| is_anonymous(&entry))?;
-        Some((place, frame.number()))
-    });
     let mut found = false;
-    flags::each(flags, frames, &mut |place, word| {
+    flags::each(flags, flags::anonymous(words), &mut |place, word| {
         found |= doubts.are_in(word, Entry(words[place]).exclusive());
         !found
     })?;

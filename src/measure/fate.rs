@@ -49,7 +49,7 @@ impl Known {
     /// Whether it holds anonymous memory, not the zero page.
     fn holds(&self, entry: Entry) -> bool {
         let is_zero = self.zero.is_some() && entry.frame() == self.zero;
-        entry.present() && !entry.file_or_shared_anon() && !is_zero
+        entry.anonymous() && !is_zero
     }
 }
 
@@ -184,9 +184,8 @@ impl Traces {
 
 /// Whether an anonymous page that others had, too, is the process's own now, in the same frame.
 pub(super) fn is_let_go(before: Entry, after: Entry) -> bool {
-    let anonymous = |entry: Entry| entry.present() && !entry.file_or_shared_anon();
-    anonymous(before)
-        && anonymous(after)
+    before.anonymous()
+        && after.anonymous()
         && before.frame() == after.frame()
         && (before.exclusive(), after.exclusive()) == (false, true)
 }

@@ -1,9 +1,9 @@
 //! /proc/kpageflags: a word of flags for each frame, which only root is shown
 //! (Documentation/admin-guide/mm/pagemap.rst; fs/proc/page.c).
 
-use super::census::CHUNK_PAGES;
-use crate::proc::pagemap::{ENTRY_BYTES, Entry, Frame, file_offset};
-use crate::sys::file::{Process, open, open_proc, read_at, read_words_at};
+use super::census::{CHUNK_PAGES, own_frame};
+use crate::proc::pagemap::Entry;
+use crate::sys::file::{open, read_words_at};
 use crate::sys::{Errno, Region};
 use rustix::fd::{AsFd, OwnedFd};
 
@@ -47,6 +47,14 @@ pub(super) fn each(
         }
     }
     Some(())
+}
+
+/// Each anonymous page among these entries whose frame is to be seen, with the frame's number.
+pub(super) fn anonymous(entries: &[u64]) -> impl Iterator<Item = (usize, u64)> {
+    entries.iter().enumerate().filter_map(|(place, &word)| {
+        let frame = Entry(word).frame().filter(|_| Entry(word).anonymous())?;
+        Some((place, frame.number()))
+    })
 }
 
 /// Anonymous and in a folio of one page: for these the flags tell.
@@ -99,8 +107,9 @@ impl Owners {
         page.small_pages();
         page.touch(page_bytes);
         let flags = open(c"/proc/kpageflags").ok().filter(|flags| {
-            let frame = own_frame(page.address() as u64, page_bytes as u64);
             let mut seen = 0;
+            let frame = own_frame(page.address() as u64, page_bytes as u64);
+            let frame = frame.ok().flatten();
             let frames = frame.map(|frame| (0, frame.number())).into_iter();
             let told = each(flags, frames, &mut |_, word| {
                 seen = word;
@@ -117,14 +126,8 @@ impl Owners {
         let Some(flags) = &self.0 else {
             return;
         };
-        let pages = entries.iter().enumerate().filter_map(|(place, &word)| {
-            let entry = Entry(word);
-            let anonymous = entry.present() && !entry.file_or_shared_anon();
-            let frame = entry.frame().filter(|_| anonymous)?;
-            Some((place, frame.number()))
-        });
         // What was told before it failed, was told.
-        let _ = each(flags, pages, &mut |place, word| {
+        let _ = each(flags, anonymous(entries), &mut |place, word| {
             if word & ANON > 0 && word & LARGE == 0 {
                 let words = match word & ANON_EXCLUSIVE > 0 {
                     true => &mut marks.own,
@@ -135,17 +138,4 @@ impl Owners {
             true
         });
     }
-}
-
-/// The frame of a page of our own.
-fn own_frame(address: u64, page_bytes: u64) -> Option<Frame> {
-    let pagemap = open_proc(Process::Myself, "pagemap").ok()?;
-    let mut bytes = [0; ENTRY_BYTES as usize];
-    read_at(
-        pagemap.as_fd(),
-        &mut bytes,
-        file_offset(address, page_bytes),
-    )
-    .ok()?;
-    Entry(u64::from_ne_bytes(bytes)).frame()
 }

@@ -121,6 +121,12 @@ impl Entry {
         self.present() && self.frame().is_none()
     }
 
+    /// Whether it is a page of anonymous memory, the zero page included.
+    #[must_use]
+    pub const fn anonymous(self) -> bool {
+        self.present() && !self.file_or_shared_anon()
+    }
+
     const fn bit(self, number: u32) -> bool {
         self.0 >> number & 1 == 1
     }
