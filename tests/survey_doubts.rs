@@ -6,21 +6,10 @@ mod common;
 #[path = "common/audit.rs"]
 mod helpers;
 
-use common::{Row, command, is_root, number, run, stdout, vmread_splits, whole_stream};
+use common::{Row, alone, command, number, run, stdout, vmread_splits, whole_stream};
 use helpers::{Target, audit, get, near, signal, until};
-use std::fs::{self, File};
+use std::fs;
 use std::process::{Command, Stdio};
-
-/// The lock that `probe --setup` takes, too: nobody else changes this machine meanwhile.
-fn alone() -> Option<File> {
-    if !is_root() {
-        eprintln!("skipped: only root may set the machine up");
-        return None;
-    }
-    let folder = File::open("/sys/kernel/mm").ok()?;
-    folder.lock().unwrap();
-    Some(folder)
-}
 
 /// Files with what stood in them, which is put back.
 struct Settings(Vec<(String, String)>);

@@ -83,11 +83,12 @@ impl Window {
     }
 
     /// Of usual pages. Each page that the reader copies, makes the process's own in place or brings in is
-    /// one fault, but for what one fault brings in together. So what is split are at most the pages
+    /// one fault, but for what one fault brings in `together` at most: pages of a file, the huge zero
+    /// page; the zero page comes alone (mm/memory.c, `do_anonymous_page`). So what is split are at most the pages
     /// whose copy is seen, or cannot be, and at most as many as there were faults; and at least the
     /// faults that nothing else can have had. Each change that no fault is there for may have cost the
     /// reader one for nothing: that came second, and found the page changed (mm/memory.c, `do_wp_page`).
-    pub(super) fn of_usual_pages(&self, traces: &Traces) -> Bounds {
+    pub(super) fn of_usual_pages(&self, traces: &Traces, together: u64) -> Bounds {
         let replaced = traces.replaced;
         let unseen = traces.lost + traces.own_replaced + traces.unseen;
         let lost = traces.lost + traces.own_lost;
@@ -100,7 +101,11 @@ impl Window {
             };
         };
         let came = self.came.0 + self.came.1;
-        let known = traces.in_place + if self.is_sharp { came } else { 0 };
+        let fewest = match self.is_sharp {
+            true => came,
+            false => traces.zeros + came.saturating_sub(traces.zeros).div_ceil(together),
+        };
+        let known = traces.in_place + fewest;
         let blank = if self.stands { 0 } else { traces.blank };
         let by_others = (replaced + known).saturating_sub(faults);
         let elsewhere = traces.in_place + came + lost + traces.unmoved + blank + by_others;
@@ -165,6 +170,7 @@ mod tests {
             lost: 0,
             own_lost: 0,
             unmoved: 0,
+            zeros: 0,
             blank: 100,
             unseen: 0,
         },
@@ -174,7 +180,7 @@ mod tests {
     fn told(change: impl Fn(&mut Window, &mut Traces)) -> (u64, u64, u64, bool) {
         let (mut window, mut traces) = QUIET;
         change(&mut window, &mut traces);
-        let bounds = window.of_usual_pages(&traces);
+        let bounds = window.of_usual_pages(&traces, 512);
         assert_eq!(bounds.lost, traces.lost + traces.own_lost);
         (
             bounds.least,
@@ -243,7 +249,26 @@ mod tests {
             together(window, traces);
             window.faults = Some(11);
         };
-        assert_eq!(told(few), (0, 9, 10, true));
+        // One at least.
+        assert_eq!(told(few), (0, 8, 10, true));
+        let many = |faults| {
+            move |window: &mut Window, _: &mut Traces| {
+                (window.came, window.is_sharp) = ((1025, 0), false);
+                window.faults = Some(faults);
+            }
+        };
+        assert_eq!(told(many(15)), (0, 10, 10, false));
+        assert_eq!(told(many(14)), (0, 9, 10, true));
+        // The zero page comes alone: another reader has split what these faults brought in.
+        let zeros = |faults| {
+            move |window: &mut Window, traces: &mut Traces| {
+                many(faults)(window, traces);
+                traces.zeros = 1024;
+            }
+        };
+        assert_eq!(told(zeros(1037)), (10, 10, 10, false));
+        assert_eq!(told(zeros(1036)), (8, 9, 10, true));
+        assert_eq!(told(zeros(1025)), (0, 0, 10, true));
         // Nobody counts them.
         assert_eq!(told(|window, _| window.faults = None), (0, 10, 10, false));
     }

@@ -146,6 +146,8 @@ pub(super) struct Traces {
     pub(super) own_lost: u64,
     /// As before, and perhaps not for want of a fault.
     pub(super) unmoved: u64,
+    /// Absent before, and the zero page now: one fault each, whoever had it.
+    pub(super) zeros: u64,
     /// That a fault leaves no trace on, if the process gives memory back, or forks, meanwhile: its own,
     /// zero pages, what is absent, pages of files.
     pub(super) blank: u64,
@@ -164,7 +166,11 @@ impl Traces {
         };
         let own = known.was_own == Some(true);
         let place = match (known.holds(before), known.holds(after), moved) {
-            (false, ..) if !before.present() && after.present() => return,
+            (false, ..) if !before.present() && after.present() => {
+                let is_zero = known.zero.is_some() && after.frame() == known.zero;
+                self.zeros += u64::from(is_zero);
+                return;
+            }
             (false, ..) => &mut self.blank,
             (true, false, _) if own => &mut self.own_lost,
             (true, false, _) => &mut self.lost,
@@ -415,6 +421,10 @@ mod tests {
         }
         // What came in is counted as such.
         assert_eq!(told(0, copy, None, yes), Traces::default());
+        assert_eq!(
+            told(0, PRESENT | 3, None, None),
+            one(|traces| &mut traces.zeros)
+        );
         // Without frames.
         let unseen = one(|traces| &mut traces.unseen);
         assert_eq!(told(PRESENT, PRESENT | EXCLUSIVE, None, None), unseen);

@@ -87,7 +87,7 @@ impl Tally {
         let window = self.window(was, vma, ground);
         let bounds = match vma.is_hugetlb {
             true => window.of_huge_pages(self.fate.split - was.fate.split, &traces),
-            false => window.of_usual_pages(&traces),
+            false => window.of_usual_pages(&traces, ground.one_by_one()),
         };
         self.bounds.add(&bounds);
         self.fate.bound(&was.fate, bounds.most);

@@ -8,6 +8,7 @@ mod frames;
 mod helpers;
 mod mappings;
 mod midway;
+mod others;
 mod refused;
 mod stopped;
 mod words;

@@ -10,6 +10,7 @@
 
 pub mod decide;
 mod hands;
+mod joined;
 pub mod large;
 mod look;
 mod trust;
@@ -18,17 +19,16 @@ mod window;
 use super::files::Late;
 use super::map_files::Behind;
 use super::{End, Pass, Reader, Seen, Target};
-use crate::proc::lines::complete;
 use crate::proc::pagemap::{Entry, file_offset};
 use crate::proc::status;
 use crate::sys::Errno;
-use crate::sys::file::{Process, open_proc, read_number, read_proc, read_whole, read_words_at};
+use crate::sys::file::{Process, open_proc, read_proc, read_whole, read_words_at};
 use crate::sys::page_lists;
 use crate::sys::process::own_faults;
 use crate::sys::remote::RemoteSpan;
-use core::ffi::CStr;
 use decide::{PIN_PAGES_MIN, Rules, Runs, Way, Why};
 use hands::{Hands, Io};
+pub use joined::{merging_was_never_used, nothing_is_joined};
 use large::Large;
 use look::Look;
 use rustix::fd::AsFd;
@@ -306,43 +306,6 @@ fn sees_frames(page_bytes: u64) -> bool {
     let pagemap = open_proc(Process::Myself, "pagemap");
     let read = pagemap.and_then(|file| read_words_at(file.as_fd(), &mut word, offset));
     read == Ok(1) && Entry(word[0]).frame().is_some()
-}
-
-/// Whether KSM has joined none of the target's pages: a pin takes a joined page apart even
-/// where only one process maps it. Unknown is no.
-///
-/// `pages_shared` alone does not tell: of a joined page whose processes have ended, a child of one
-/// may hold the last copy, which counts nowhere until KSM comes by. So KSM must never have joined
-/// any: it does so in its second scan at the earliest (mm/ksm.c, `cmp_and_merge_page`: a page must
-/// have been seen with the same checksum), and only taking all of them apart sets the count of
-/// scans back to 0 (`unmerge_and_remove_all_rmap_items`). Or no VMA of the target is mergeable, as
-/// /proc/PID/ksm_stat says where it has the line (`ksm_process_mergeable`): joined pages are in such
-/// VMAs only, also those that came with a fork, and MADV_UNMERGEABLE takes them apart. Else
-/// smaps_rollup counts the target's own, where it has the field (Linux 6.7), for a walk through its
-/// page table; `ksm_merging_pages` does not count those that came with a fork.
-#[must_use]
-pub fn nothing_is_joined(pid: i32) -> bool {
-    const COUNTS: [&CStr; 3] = [
-        c"/sys/kernel/mm/ksm/run",
-        c"/sys/kernel/mm/ksm/full_scans",
-        c"/sys/kernel/mm/ksm/pages_shared",
-    ];
-    let counts = COUNTS.map(read_number);
-    if counts == [Ok(0); 3] {
-        return true;
-    }
-    let mut buffer = [0; 4096];
-    let stat = read_proc(Process::Id(pid), "ksm_stat", &mut buffer);
-    if stat.is_ok_and(|text| complete(text).any(|line| line == b"ksm_mergeable: no")) {
-        return true;
-    }
-    let rollup = read_proc(Process::Id(pid), "smaps_rollup", &mut buffer);
-    if rollup.is_ok_and(|text| status::kib_field(text, b"KSM") == Some(0)) {
-        return true;
-    }
-    // No sysfs here, or a kernel without KSM, which has not the process's own count either.
-    let own = read_proc(Process::Id(pid), "ksm_merging_pages", &mut buffer).map(drop);
-    counts == [Err(Errno::NOENT); 3] && own == Err(Errno::NOENT)
 }
 
 /// Whether no page on this machine is in swap: one that is in memory, too, can be another
