@@ -36,7 +36,7 @@ fn the_elf_is_static_and_within_its_budget() {
         eprintln!("skipped: the budget is for release builds");
     } else {
         // 96 KiB hold `bench`; eight more commands, `/init`, a loader and help come on top.
-        assert!(bytes.len() <= 432 << 10, "{} bytes", bytes.len());
+        assert!(bytes.len() <= 440 << 10, "{} bytes", bytes.len());
     }
 }
 

@@ -321,6 +321,18 @@ fn not_many_are_waited_for() {
     assert!(left >= 4 * PAGES as i64, "{row:?}");
 }
 
+/// Where files are nothing but memory, and where they are on a disk. None, with a word about it, unless
+/// we are root, for whom alone map_files is.
+fn folders() -> Vec<&'static Path> {
+    if !is_root() {
+        eprintln!("skipped: map_files needs root");
+        return Vec::new();
+    }
+    ["/dev/shm", env!("CARGO_TARGET_TMPDIR")]
+        .map(Path::new)
+        .into()
+}
+
 /// Behind the end of a file of 100 bytes a page has what was written there through a mapping.
 #[test]
 fn behind_the_end_of_a_file_is_what_is_in_memory() {
@@ -342,15 +354,10 @@ read = libc.mmap(None, page, 1, 1, file, 0)
 print(read, flush=True)
 sys.stdin.read()
 "#;
-    if !is_root() {
-        eprintln!("skipped: map_files needs root");
-        return;
-    }
-    let folders = [
-        Path::new("/dev/shm"),
-        Path::new(env!("CARGO_TARGET_TMPDIR")),
-    ];
-    for (folder, how) in folders.into_iter().flat_map(|f| [(f, "tail"), (f, "hole")]) {
+    for (folder, how) in folders()
+        .into_iter()
+        .flat_map(|f| [(f, "tail"), (f, "hole")])
+    {
         let file = OnDisk(folder.join("cowitness-tail"));
         let target = helpers::Target::of(&mut python(WRITES, &[file.text(), how]));
         let span = RemoteSpan {
@@ -397,15 +404,7 @@ file = os.open(sys.argv[1], os.O_RDONLY)
 print(libc.mmap(None, 8 * 4096, 1, 1, file, 0), flush=True)
 sys.stdin.read()
 "#;
-    if !is_root() {
-        eprintln!("skipped: map_files needs root");
-        return;
-    }
-    let folders = [
-        Path::new("/dev/shm"),
-        Path::new(env!("CARGO_TARGET_TMPDIR")),
-    ];
-    for folder in folders {
+    for folder in folders() {
         let file = OnDisk(folder.join("cowitness-end"));
         fs::write(&file.0, &contents()[..3 * PAGE]).unwrap();
         let target = helpers::Target::of(&mut python(MAPS_MORE, &[file.text()]));

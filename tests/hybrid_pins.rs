@@ -5,7 +5,7 @@ mod common;
 #[path = "common/audit.rs"]
 mod helpers;
 
-use common::{field, is_root, run, stdout, vmread_splits, whole_stream};
+use common::{alone, field, is_root, run, stdout, vmread_splits, whole_stream};
 use cowitness::reader::{Care, Method, Target};
 use cowitness::sys::process::{Child, Side, fork, sleep_forever};
 use cowitness::sys::remote::RemoteSpan;
@@ -328,9 +328,7 @@ fn joined_pages_that_ksm_does_not_count_are_not_taken_apart() {
         eprintln!("skipped: this needs root, and KSM");
         return;
     }
-    // As `probe --setup` does, so that nobody else changes them meanwhile.
-    let folder = File::open("/sys/kernel/mm").unwrap();
-    folder.lock().unwrap();
+    let Some(_alone) = alone() else { return };
     let settings = Settings::now();
     let mut script = Command::new("/usr/bin/python3")
         .args(["-c", JOINED])

@@ -1,18 +1,29 @@
-//! `audit` by `hybrid` of anonymous memory in huge pages that fork shares and that one side has
-//! rewritten in part: bit 56 of pagemap errs on it in both ways. Whether a page was split is told
-//! by this test's own look at the frames, not by what the tool says.
+//! Huge pages that fork shares and that one side has rewritten in part, or moved: bit 56 of pagemap errs
+//! on them in both ways. And what they take from others on the same machine. Whether a page was split is
+//! told by this test's own look at the frames, not by what the tool says.
 
 mod common;
 #[path = "common/audit.rs"]
 mod helpers;
 
-use common::{Row, is_root, number, run, stdout, vmread_splits, whole_stream};
+use common::{
+    Row, command_as_nobody, field, is_root, number, run, stdout, vmread_splits, whole_stream,
+};
+use cowitness::reader::hybrid::large::{self, Large};
+use cowitness::reader::hybrid::{Obstacle, nothing_is_half_swapped};
+use cowitness::reader::{Care, Method, Target};
+use cowitness::sys::RemoteAddr;
+use cowitness::sys::remote::RemoteSpan;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
-use std::process::{Child, Command, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 const PAGE: u64 = 4096;
+const EXCLUSIVE: u64 = 1 << 56;
 const FRAME: u64 = (1 << 55) - 1;
 
 /// Two processes that share 16 MiB in huge pages; what the mode says is done by one of them.
@@ -89,16 +100,23 @@ impl Shared {
     }
 
     fn frames(&self) -> Vec<u64> {
-        let pagemap = File::open(format!("/proc/{}/pagemap", self.pid)).unwrap();
-        let mut entries = vec![0; (self.bytes / PAGE * 8) as usize];
-        pagemap
-            .read_exact_at(&mut entries, self.start / PAGE * 8)
-            .unwrap();
-        let words = entries.as_chunks::<8>().0.iter();
-        words
-            .map(|word| u64::from_ne_bytes(*word) & FRAME)
-            .collect()
+        frames(&entries(self.pid, self.start, self.bytes))
     }
+}
+
+/// What pagemap says of some memory.
+fn entries(pid: u32, start: u64, bytes: u64) -> Vec<u64> {
+    let pagemap = File::open(format!("/proc/{pid}/pagemap")).unwrap();
+    let mut entries = vec![0; (bytes / PAGE * 8) as usize];
+    pagemap
+        .read_exact_at(&mut entries, start / PAGE * 8)
+        .unwrap();
+    let words = entries.as_chunks::<8>().0.iter();
+    words.map(|word| u64::from_ne_bytes(*word)).collect()
+}
+
+fn frames(entries: &[u64]) -> Vec<u64> {
+    entries.iter().map(|entry| entry & FRAME).collect()
 }
 
 impl Drop for Shared {
@@ -137,8 +155,16 @@ fn target(mode: &str) -> Option<Shared> {
     Some(shared)
 }
 
+/// The lock that `probe --setup` takes, too: what huge pages there are is one state of the machine.
+fn alone() -> File {
+    let folder = File::open("/sys/kernel/mm").unwrap();
+    folder.lock().unwrap();
+    folder
+}
+
 #[test]
 fn hybrid_moves_no_page_of_a_shared_huge_page() {
+    let _alone = alone();
     for mode in MODES {
         let Some(shared) = target(mode) else { return };
         let before = shared.frames();
@@ -155,7 +181,11 @@ fn hybrid_moves_no_page_of_a_shared_huge_page() {
 
 /// The memory's own row of `survey`, or that of the greater part of it.
 fn survey(pid: u32, start: u64) -> Row {
-    let rows = whole_stream(&stdout(&run(&format!("survey -q {pid}")))).rows;
+    row_of(&run(&format!("survey -q {pid}")), start)
+}
+
+fn row_of(survey: &Output, start: u64) -> Row {
+    let rows = whole_stream(&stdout(survey)).rows;
     let at = |row: &Row, column: &str| u64::from_str_radix(&row[column], 16).unwrap_or(0);
     let holds = |row: &&Row| (at(row, "start")..at(row, "end")).contains(&start);
     rows.iter().find(holds).expect("it is mapped").clone()
@@ -164,6 +194,7 @@ fn survey(pid: u32, start: u64) -> Row {
 /// Elsewhere on the machine large folios change nothing: root is told of each page.
 #[test]
 fn survey_knows_what_is_split_unless_a_large_folio_is_there() {
+    let _alone = alone();
     let Some(shared) = target("child-breaks, advises") else {
         return;
     };
@@ -181,4 +212,244 @@ fn survey_knows_what_is_split_unless_a_large_folio_is_there() {
     // Of what is readable.
     assert!(predicted.is_some() && predicted <= want, "{total:?}");
     assert!(!vmread_splits() || predicted >= Some(3 << 10), "{total:?}");
+}
+
+/// A child of which 2 MiB each are: moved out of a huge page, to where pages and frames are out of
+/// step, and the first half rewritten; a huge page still; small pages, half of them rewritten. Its
+/// parent has all that the child has not rewritten, the first huge page as a whole, and has rewritten the
+/// first page of the other, for which bit 56 calls all of that the child's own. Prints the child and where
+/// they lie.
+const MIXED: &str = r#"
+import ctypes, mmap, os, signal, sys
+size, page = 2 << 20, 4096
+libc = ctypes.CDLL(None)
+libc.mremap.restype = ctypes.c_void_p
+def memory(advice):
+    mapped = mmap.mmap(-1, 4 * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    mapped.madvise(advice)
+    at = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
+    return mapped, at, -at % size
+def write(at, pages):
+    for index in range(pages):
+        ctypes.c_char.from_address(at + index * page).value = 9
+huge, huge_at, first = memory(14)  # MADV_HUGEPAGE
+huge[first:first + 2 * size] = b"\x07" * (2 * size)
+small, small_at, _ = memory(15)  # MADV_NOHUGEPAGE
+small[:size] = b"\x07" * size
+room, room_at, free = memory(15)
+ready, tell = os.pipe()
+child = os.fork()
+if child == 0:
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    old, to = ctypes.c_void_p(huge_at + first), ctypes.c_void_p(room_at + free + size + 3 * page)
+    moved = libc.mremap(old, ctypes.c_size_t(size), ctypes.c_size_t(size), 3, to)
+    write(moved, 256)
+    write(small_at, 256)
+    os.write(tell, b"%d %d %d %d\n" % (os.getpid(), moved, huge_at + first + size, small_at))
+    while True:
+        signal.pause()
+said = os.read(ready, 99).decode()
+write(huge_at + first + size, 1)
+print(said, end="", flush=True)
+sys.stdin.read()
+"#;
+
+/// Bytes of each.
+const MIXED_BYTES: u64 = 2 << 20;
+
+struct Mixed {
+    _target: helpers::Target,
+    pid: u32,
+    moved: u64,
+    huge: u64,
+    small: u64,
+}
+
+impl Mixed {
+    /// A process of `nobody`.
+    fn new() -> Self {
+        let mut python = Command::new("/usr/bin/python3");
+        python.args(["-c", MIXED]).uid(65534).gid(65534);
+        let target = helpers::Target::of(python.current_dir("/"));
+        let words: Vec<u64> = target.ready.split(' ').flat_map(str::parse).collect();
+        let [pid, moved, huge, small] = *words else {
+            panic!("{}", target.ready)
+        };
+        Self {
+            _target: target,
+            pid: pid as u32,
+            moved,
+            huge,
+            small,
+        }
+    }
+
+    /// What reading one of them did: the pages that lie elsewhere now, and how they went.
+    fn read(&self, method: Method, start: u64) -> (i64, Option<Care>) {
+        let before = frames(&entries(self.pid, start, MIXED_BYTES));
+        let memory = RemoteSpan {
+            start: RemoteAddr(start),
+            len: MIXED_BYTES,
+        };
+        let (mut buffer, mut care) = (vec![0; 1 << 20], None);
+        let pid = self.pid.cast_signed();
+        let lent = method.lend(&Target::process(pid, PAGE as usize), &mut |reader| {
+            let spans = &mut [memory].into_iter();
+            let pass = reader.pass(spans, 1 << 20, &mut buffer, None);
+            assert_eq!(pass.bytes, memory.len);
+            care = reader.care().copied();
+        });
+        lent.unwrap();
+        let after = frames(&entries(self.pid, start, MIXED_BYTES));
+        (moved(&before, &after), care)
+    }
+
+    /// Pages of its own that lie elsewhere in a huge page than their frames do.
+    fn own_out_of_step(&self, start: u64) -> u64 {
+        let pages = (start / PAGE..).zip(entries(self.pid, start, MIXED_BYTES));
+        let own = pages.filter(|(_, entry)| entry & EXCLUSIVE != 0);
+        own.filter(|(page, entry)| (page ^ entry) & 511 != 0)
+            .count() as u64
+    }
+
+    /// `vmread_split_pages` of the three, as nobody sees them.
+    fn survey_by_nobody(&self) -> [Option<i64>; 3] {
+        let (mut survey, _folder) = command_as_nobody(&format!("survey -q {}", self.pid)).unwrap();
+        let output = survey.output().unwrap();
+        [self.moved, self.huge, self.small]
+            .map(|start| number(&row_of(&output, start), "vmread_split_pages"))
+    }
+}
+
+/// Whether the machine's large folios are huge pages, of which as many are mapped as a whole as there
+/// are (Linux 6.12); and there are some. And no swap is in use, for which nothing would be pinned.
+fn all_are_whole() -> bool {
+    let folders = std::fs::read_dir("/sys/kernel/mm/transparent_hugepage").unwrap();
+    let counts = folders.flatten().filter_map(|folder| {
+        let count = std::fs::read_to_string(folder.path().join("stats/nr_anon")).ok()?;
+        Some((folder.file_name(), count.trim().to_owned()))
+    });
+    let mut some = counts.filter(|(_, count)| count != "0");
+    let mapped = field("/proc/vmstat", "nr_anon_transparent_hugepages ").next();
+    let huge = some.next().zip(mapped);
+    some.next().is_none()
+        && nothing_is_half_swapped()
+        && huge.is_some_and(|((size, count), mapped)| size == "hugepages-2048kB" && count == mapped)
+}
+
+/// Runs the test while all huge pages of the machine are whole, with one of its own at least; other
+/// processes have theirs, so it is tried again where they are not.
+fn while_all_are_whole(test: &mut dyn FnMut()) {
+    let _alone = alone();
+    let Some(_whole) = target("whole") else {
+        return;
+    };
+    for _ in 0..100 {
+        // What it did must have been by that state.
+        if all_are_whole() {
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                assert_eq!(large::now(), Large::Whole(2 << 20));
+                test();
+            }));
+            match (done, all_are_whole()) {
+                (Ok(()), _) => return,
+                (Err(failed), true) => std::panic::resume_unwind(failed),
+                (Err(_), false) => {}
+            }
+        }
+        sleep(Duration::from_millis(100));
+    }
+    eprintln!("skipped: others have parts of huge pages here, or use swap");
+}
+
+/// By pages that the reader splits on this kernel.
+fn split(pages: i64) -> Option<i64> {
+    Some(if vmread_splits() { pages } else { 0 })
+}
+
+#[test]
+fn huge_pages_that_are_whole_leave_all_other_pages_known() {
+    while_all_are_whole(&mut || {
+        let mixed = Mixed::new();
+        let known = [split(256), None, split(256)];
+        let by_root = [mixed.moved, mixed.huge, mixed.small]
+            .map(|start| number(&survey(mixed.pid, start), "vmread_split_pages"));
+        assert_eq!(by_root, known);
+        assert_eq!(mixed.survey_by_nobody(), known);
+        // And it is so.
+        for start in [mixed.moved, mixed.small] {
+            let (split_pages, _) = mixed.read(Method::Vmread, start);
+            assert_eq!(Some(split_pages), split(256), "{start:x}");
+        }
+    });
+}
+
+#[test]
+fn hybrid_pins_what_is_in_no_huge_page_where_all_are_whole() {
+    while_all_are_whole(&mut || {
+        let mixed = Mixed::new();
+        for (start, shared) in [(mixed.moved, 256), (mixed.small, 256), (mixed.huge, 512)] {
+            let pinned = mixed.own_out_of_step(start);
+            let (elsewhere, care) = mixed.read(Method::Hybrid, start);
+            let care = care.unwrap();
+            assert_eq!((elsewhere, care.pin_faults), (0, Some(0)), "{care:?}");
+            assert_eq!((care.not_pinned, care.wholes_copied), (None, true));
+            assert_eq!(care.pinned + care.copied, 512, "{care:?}");
+            if start == mixed.huge {
+                let words = entries(mixed.pid, start, MIXED_BYTES);
+                assert!(words.iter().all(|word| word & EXCLUSIVE != 0));
+            }
+            assert!(care.copied >= shared, "{care:?}");
+            // Few pages between others are not worth a call.
+            assert!(care.pinned >= pinned / 2, "{pinned} {care:?}");
+        }
+    });
+}
+
+/// Who sees no frames pins, too, where the process has no huge page.
+#[test]
+fn hybrid_by_nobody_pins_where_the_process_has_no_huge_page() {
+    while_all_are_whole(&mut || {
+        let words = |pid: u32| {
+            let command = format!("audit --stop --method hybrid {pid}");
+            let (mut audit, _folder) = command_as_nobody(&command).unwrap();
+            String::from_utf8(audit.output().unwrap().stderr).unwrap()
+        };
+        let mut python = Command::new("/usr/bin/python3");
+        python.args(["-c", "print(1, flush=True); input()"]);
+        python.uid(65534).gid(65534).current_dir("/");
+        let plain = helpers::Target::of(&mut python);
+        if helpers::kib(&plain.pid().to_string(), "AnonHugePages:") == 0 {
+            let words = words(plain.pid());
+            assert!(
+                words.contains("pinned what is the process's own;"),
+                "{words}"
+            );
+        }
+        let words = words(Mixed::new().pid);
+        assert!(
+            words.contains("copied, not pinned: large-folios"),
+            "{words}"
+        );
+    });
+}
+
+/// One that is mapped in parts, anywhere on the machine, is enough.
+#[test]
+fn one_broken_huge_page_makes_all_of_the_machine_doubtful() {
+    let _alone = alone();
+    let Some(_broken) = target("child-breaks, advises") else {
+        return;
+    };
+    assert_eq!(large::now(), Large::Any);
+    let mixed = Mixed::new();
+    assert_eq!(mixed.survey_by_nobody(), [None; 3]);
+    let (elsewhere, care) = mixed.read(Method::Hybrid, mixed.small);
+    let care = care.unwrap();
+    assert_eq!((elsewhere, care.pinned, care.copied), (0, 0, 512));
+    assert_eq!(care.not_pinned, Some(Obstacle::LargeFolios));
+    // Root is told of each page all the same; what was moved is in a large folio.
+    let by_root = [mixed.moved, mixed.huge, mixed.small]
+        .map(|start| number(&survey(mixed.pid, start), "vmread_split_pages"));
+    assert_eq!(by_root, [None, None, split(256)]);
 }

@@ -6,7 +6,7 @@ mod helpers;
 
 use common::{
     BINARY, PINNING, Row, answered as of, command, command_as_nobody, group, in_a_session, is_root,
-    number, page, run, stdout, vmread_splits, whole_stream,
+    lock_of_the_machine, number, page, run, stdout, vmread_splits, whole_stream,
 };
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -202,8 +202,7 @@ fn locked(by: u32) -> String {
 #[test]
 fn who_holds_the_lock_is_named() {
     let _alone = MACHINE.lock();
-    let folder = fs::File::open("/sys/kernel/mm").unwrap();
-    folder.lock_shared().unwrap();
+    let _lock = lock_of_the_machine(fs::File::try_lock_shared);
     let output = run("probe --setup -q --kind hole --method proc");
     assert_eq!(output.status.code(), Some(3));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

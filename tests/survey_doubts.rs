@@ -6,21 +6,10 @@ mod common;
 #[path = "common/audit.rs"]
 mod helpers;
 
-use common::{Row, command, is_root, number, run, stdout, vmread_splits, whole_stream};
+use common::{Row, alone, command, number, run, stdout, vmread_splits, whole_stream};
 use helpers::{Target, audit, get, near, signal, until};
-use std::fs::{self, File};
+use std::fs;
 use std::process::{Command, Stdio};
-
-/// The lock that `probe --setup` takes, too: nobody else changes this machine meanwhile.
-fn alone() -> Option<File> {
-    if !is_root() {
-        eprintln!("skipped: only root may set the machine up");
-        return None;
-    }
-    let folder = File::open("/sys/kernel/mm").ok()?;
-    folder.lock().unwrap();
-    Some(folder)
-}
 
 /// Files with what stood in them, which is put back.
 struct Settings(Vec<(String, String)>);
@@ -368,23 +357,29 @@ fn what_nobody_should_read_has_no_forecast() {
     }
 }
 
-/// The kernel itself does not read memory of memfd_secret(2) for others.
+/// The kernel itself does not read memory of memfd_secret(2) for others; that of a child, which is not
+/// locked as its parent's is, neither.
 #[test]
 fn secret_memory_comes_with_no_reader() {
     const SECRET: &str = "file = libc.syscall(447, 0)\n\
         if file < 0: skip('memfd_secret')\n\
         os.ftruncate(file, PAGES * page)\n\
-        ready(mmap.mmap(file, PAGES * page))";
-    let Some(known) = Known::new(SECRET) else {
-        return;
-    };
-    let (row, _) = known.survey();
-    assert_eq!(get(&row, "absent_pages"), 512, "{row:?}");
-    assert_eq!(get(&row, "proc_faulted_pages"), 0, "{row:?}");
-    let row = known.audit("--method proc");
-    let columns = ["faulted_in_pages", "predicted_faulted_in_pages"];
-    let [came, predicted] = columns.map(|column| get(&row, column));
-    assert!(near(came, predicted), "{row:?}");
+        memory = mmap.mmap(file, PAGES * page)\n";
+    for script in [
+        "ready(memory)",
+        "if os.fork(): os.wait()\nelse: ready(memory)",
+    ] {
+        let Some(known) = Known::new(&format!("{SECRET}{script}")) else {
+            return;
+        };
+        let (row, _) = known.survey();
+        assert_eq!(get(&row, "absent_pages"), 512, "{row:?}");
+        assert_eq!(get(&row, "proc_faulted_pages"), 0, "{row:?}");
+        let row = known.audit("--method proc");
+        let columns = ["faulted_in_pages", "predicted_faulted_in_pages"];
+        let [came, predicted] = columns.map(|column| get(&row, column));
+        assert!(near(came, predicted), "{row:?}");
+    }
 }
 
 /// Any file may have the name that maps shows of secret memory.

@@ -35,7 +35,8 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             pipe, a socket or a list of the kernel holds it: 0 is no proof.\n\
             Needs the same user and a dumpable process, or root, or CAP_SYS_PTRACE and\n\
             CAP_DAC_READ_SEARCH. Only root gets a number for vmread where this machine has\n\
-            large folios, KSM or swap in use; for others the field is empty: unknown.\n",
+            large folios (other than huge pages that a process maps as a whole), KSM or\n\
+            swap in use; for others the field is empty: unknown.\n",
     operand: Some(Operand {
         name: "PID",
         allowed: "a process id, 1 to 4194304",

@@ -3,7 +3,8 @@
 
 use crate::emit::crc::Crc32;
 use crate::error::{Denial, Error};
-use crate::measure::census::{Census, CensusError, Counter, Doubts};
+use crate::measure::census::{Census, CensusError, Counter};
+use crate::measure::doubts::Doubts;
 use crate::proc::number::{decimal, word};
 use crate::proc::status::{field, hex_field};
 use crate::reader::hybrid::{large, nothing_is_half_swapped, nothing_is_joined};
@@ -219,20 +220,23 @@ pub(super) fn count(
 
 /// What there is on this machine that makes bit 56 err.
 pub(super) fn doubts(pid: i32) -> Doubts {
-    Doubts::default()
-        .and_if(large::possible(), Doubts::LARGE)
+    Doubts::of(large::now())
         .and_if(!nothing_is_joined(pid), Doubts::JOINED)
         .and_if(!nothing_is_half_swapped(), Doubts::HALF_SWAPPED)
 }
 
-/// Whether bit 56 may err in it: unless the flags of all its frames say otherwise, which only root
-/// is told.
+/// Whether bit 56 may err in it: unless smaps shows that it has no huge page, where these are all that
+/// may be, or the flags of its frames say otherwise, which only root is told.
 pub(super) fn bit_56_may_err(
     counter: &mut Counter,
     vma: &Vma,
     census: &Census,
     doubts: Doubts,
 ) -> bool {
+    let doubts = match vma.anonymous_huge_kib {
+        Some(0) => doubts.without_huge_pages(),
+        _ => doubts,
+    };
     doubts.concern(census) > 0 && !counter.is_sure(vma.start, vma.end, doubts)
 }
 

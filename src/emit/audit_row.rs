@@ -96,8 +96,7 @@ record! {
         /// cannot be seen.
         split_exclusive_pages: Option<u64>,
         /// Faults charged to the tool beyond the pages that it split or brought in, in windows
-        /// looked at again; where `split_pages` is unknown for want of frame numbers, as many as
-        /// may have been copies.
+        /// looked at again.
         unexplained_faults: Option<u64>,
         /// AnonHugePages of the process.
         target_anon_huge_kib: Option<i64>,
@@ -120,6 +119,10 @@ record! {
         pin_faults: Option<u64>,
         /// Pages that `hybrid` left unread: marks in the page table, neither pages nor in swap.
         left_marked_pages: Option<u64>,
+        /// Pages that were certainly split, whatever others did; empty where there are no bounds.
+        split_at_least_pages: Option<u64>,
+        /// Pages that were split at most.
+        split_at_most_pages: Option<u64>,
     }
 }
 

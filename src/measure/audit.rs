@@ -4,6 +4,7 @@
 
 use super::census::{CensusError, Counter, Entries, is_reserve, window_end};
 use super::charge::Charges;
+use super::flags::{Marks, Owners};
 use super::tally::Ground;
 pub use super::tally::Tally;
 use crate::reader::vma::Vma;
@@ -51,8 +52,9 @@ pub struct Auditor {
     pub charges: Charges,
     /// Whether the process stands still.
     pub stands: bool,
-    before: Entries,
-    after: Entries,
+    owners: Owners,
+    before: (Entries, Marks),
+    after: (Entries, Marks),
 }
 
 impl Auditor {
@@ -77,8 +79,9 @@ impl Auditor {
             page_bytes: page_bytes as u64,
             charges: Charges::default(),
             stands: false,
-            before: Entries::new()?,
-            after: Entries::new()?,
+            owners: Owners::open(page_bytes)?,
+            before: (Entries::new()?, Marks::NONE),
+            after: (Entries::new()?, Marks::NONE),
         })
     }
 
@@ -117,12 +120,14 @@ impl Auditor {
         tally: &mut Tally,
     ) -> Result<(), Ended> {
         let pagemap = &self.counter.pagemap;
-        let before = pagemap.look(start, end, &mut self.before)?;
+        let (entries, marks_before) = &mut self.before;
+        let before = pagemap.look(start, end, entries)?;
         if !vma.has_file && is_reserve(before) {
             tally.left_out += end - start;
             return Ok(());
         }
         tally.readable += end - start;
+        self.owners.look(before, marks_before);
         let mut calls = Calls {
             clock: self.clock,
             block_bytes: self.block_bytes,
@@ -131,14 +136,17 @@ impl Auditor {
         };
         let was = *tally;
         let ended = calls.all(reader, start, end, tally);
-        let after = pagemap.look(start, end, &mut self.after)?;
+        let (entries, marks_after) = &mut self.after;
+        let after = pagemap.look(start, end, entries)?;
+        self.owners.look(after, marks_after);
         let ground = Ground {
             zero: self.counter.zero_frame,
             page_bytes: self.page_bytes,
             charges: self.charges,
             stands: self.stands,
         };
-        tally.compare(&was, (before, after), vma, &ground);
+        let marks = (&*marks_before, &*marks_after);
+        tally.compare(&was, (before, after), marks, vma, &ground);
         ended
     }
 }

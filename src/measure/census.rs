@@ -1,9 +1,10 @@
 //! What a range of a live process holds, by its page table alone: nothing is read, nothing
 //! is touched.
 
+use super::doubts::Doubts;
 use crate::emit::crc::Crc32;
 use crate::proc::pagemap::{ENTRY_BYTES, Entry, Frame, Mark, file_offset};
-use crate::sys::file::{Process, open, open_proc, read_at, read_proc, read_words_at};
+use crate::sys::file::{Process, open, open_proc, read_at, read_proc};
 use crate::sys::{Errno, Region};
 use rustix::fd::{AsFd, OwnedFd};
 
@@ -283,105 +284,24 @@ impl Counter {
     }
 
     /// Whether bit 56 says the truth of every anonymous page of `start..end`, whatever of `doubts`
-    /// there is on this machine, by the flags of each frame: only root is told. Unknown is no.
+    /// there is on this machine, by the flags of frames: only root is told. Unknown is no.
     pub fn is_sure(&mut self, start: u64, end: u64, doubts: Doubts) -> bool {
         let Some(flags) = &self.page_flags else {
             return false;
         };
+        let page_bytes = self.pagemap.page_bytes;
         let mut at = start;
         while at < end {
-            match self.pagemap.look(at, end, &mut self.entries) {
-                Ok(words) if any_doubtful(words, flags, doubts) == Some(false) => {
-                    at += words.len() as u64 * self.pagemap.page_bytes;
-                }
-                _ => return false,
+            let Ok(words) = self.pagemap.look(at, end, &mut self.entries) else {
+                return false;
+            };
+            if !doubts.are_ruled_out(words, at, page_bytes, flags) {
+                return false;
             }
+            at += words.len() as u64 * page_bytes;
         }
         true
     }
-}
-
-/// What makes bit 56 of an anonymous page err: bits of /proc/kpageflags
-/// (include/uapi/linux/kernel-page-flags.h).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Doubts(u64);
-
-impl Doubts {
-    /// Part of a large folio: COMPOUND_HEAD, COMPOUND_TAIL, THP. There it errs both ways.
-    pub const LARGE: Self = Self(1 << 15 | 1 << 16 | 1 << 22);
-    /// Joined by KSM: a pin takes such a page apart even where only one process maps it.
-    pub const JOINED: Self = Self(1 << 21);
-    /// SWAPCACHE: one process maps it, and another has it in swap still.
-    pub const HALF_SWAPPED: Self = Self(1 << 13);
-
-    /// These, and `more` if `there_are`.
-    #[must_use]
-    pub const fn and_if(self, there_are: bool, more: Self) -> Self {
-        match there_are {
-            true => Self(self.0 | more.0),
-            false => self,
-        }
-    }
-
-    /// Whether all of `others` are among them.
-    #[must_use]
-    pub const fn has(self, others: Self) -> bool {
-        self.0 & others.0 == others.0
-    }
-
-    /// Pages that these can concern: of a page that bit 56 calls shared, only a large folio makes
-    /// something else.
-    #[must_use]
-    pub const fn concern(self, census: &Census) -> u64 {
-        match (self.0, self.0 & Self::LARGE.0) {
-            (0, _) => 0,
-            (_, 0) => census.exclusive,
-            _ => census.anonymous(),
-        }
-    }
-
-    /// Whether the flags of a frame are one of these.
-    const fn are_in(self, flags: u64, exclusive: bool) -> bool {
-        let concerned = match exclusive {
-            true => self.0,
-            false => self.0 & Self::LARGE.0,
-        };
-        flags & concerned != 0
-    }
-}
-
-/// Frames in a row whose flags one call reads; as many as a word has bits.
-const FRAMES: usize = 64;
-
-/// Whether bit 56 of one of the anonymous pages is in doubt; `None`: it cannot be told.
-fn any_doubtful(words: &[u64], flags: &OwnedFd, doubts: Doubts) -> Option<bool> {
-    let mut pages = words
-        .iter()
-        .map(|word| Entry(*word))
-        .filter(|entry| entry.present() && !entry.file_or_shared_anon())
-        .map(|entry| (entry.frame().map(Frame::number), entry.exclusive()))
-        .peekable();
-    while let Some((frame, exclusive)) = pages.next() {
-        let first = frame?;
-        let (mut count, mut exclusives) = (1, u64::from(exclusive));
-        let mut next = |count| pages.next_if(|(frame, _)| *frame == Some(first + count as u64));
-        while count < FRAMES
-            && let Some((_, exclusive)) = next(count)
-        {
-            exclusives |= u64::from(exclusive) << count;
-            count += 1;
-        }
-        let mut found = [0; FRAMES];
-        let found = &mut found[..count];
-        if read_words_at(flags.as_fd(), found, first * 8) != Ok(count) {
-            return None;
-        }
-        let mut found = found.iter().zip(0..);
-        if found.any(|(word, at)| doubts.are_in(*word, exclusives >> at & 1 == 1)) {
-            return Some(true);
-        }
-    }
-    Some(false)
 }
 
 /// The frame of the zero page, by a page of our own that was read and never written; `None`
@@ -390,10 +310,18 @@ fn zero_frame(page_bytes: usize) -> Result<Option<Frame>, Errno> {
     let mut page = Region::not_inherited(page_bytes)?;
     page.small_pages();
     core::hint::black_box(page.words_mut().iter().fold(0, |sum, word| sum | word));
+    own_frame(page.address() as u64, page_bytes as u64)
+}
+
+/// The frame of a page of our own; `None` where frame numbers are hidden.
+pub(super) fn own_frame(address: u64, page_bytes: u64) -> Result<Option<Frame>, Errno> {
     let pagemap = open_proc(Process::Myself, "pagemap")?;
     let mut bytes = [0; ENTRY_BYTES as usize];
-    let offset = file_offset(page.address() as u64, page_bytes as u64);
-    read_at(pagemap.as_fd(), &mut bytes, offset)?;
+    read_at(
+        pagemap.as_fd(),
+        &mut bytes,
+        file_offset(address, page_bytes),
+    )?;
     Ok(Entry(u64::from_ne_bytes(bytes)).frame())
 }
 

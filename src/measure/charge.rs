@@ -2,7 +2,7 @@
 //! that it copies the kernel charges it one, and of what the process, its relatives or the kernel
 //! have moved none.
 
-use crate::sys::process::Faults;
+use super::fate::Traces;
 
 /// Whether a kernel charges a reader with each fault of another process's memory that it causes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,13 +17,15 @@ pub struct Charges {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     /// Charged to the reader; `None`: they are not counted, or not charged to it.
-    pub(super) faults: Option<Faults>,
+    pub(super) faults: Option<u64>,
     /// Pages that one fault copies or brings in.
     pub(super) each: u64,
     /// Pages that were absent before, and those that were swapped out.
     pub(super) came: (u64, u64),
-    /// Whether a fault brought no more than that in: nothing else did, and the process stood still.
-    pub(super) is_one_by_one: bool,
+    /// Whether a fault brought no more than that in.
+    pub(super) is_sharp: bool,
+    /// Whether the process stood still: it brought nothing in itself, and gave nothing back.
+    pub(super) stands: bool,
 }
 
 /// Pages for whose copies there were faults.
@@ -38,24 +40,113 @@ pub(super) struct Room {
 }
 
 impl Window {
+    /// Pages that the reader brought in at most: with each fault one, or what `together` come at most.
+    /// `None`: that cannot be told.
+    pub(super) fn most_came(&self, together: u64) -> Option<u64> {
+        let each = if self.is_sharp { 1 } else { together };
+        Some(self.faults?.saturating_mul(each.max(self.each)))
+    }
+
     /// `None`: that cannot be told.
     pub(super) fn room(&self) -> Option<Room> {
         let faults = self.faults?;
-        let faults = faults.minor + faults.major;
         let (absent, swapped) = self.came;
         let came = (absent + swapped).div_ceil(self.each);
         let beside = faults.saturating_sub(came) * self.each;
-        // A fault may bring in more pages out of swap than one (large folios).
-        let is_exact = came == 0 || self.is_one_by_one && swapped == 0;
-        let most = match is_exact {
-            true => beside,
-            false => faults * self.each,
-        };
+        let is_exact = self.is_sharp && (self.stands || came == 0);
+        let all = faults * self.each;
         Some(Room {
             beside,
-            most,
-            all: faults * self.each,
+            most: if is_exact { beside } else { all },
+            all,
         })
+    }
+
+    /// Of hugetlb pages, of which so many lie in another frame, or are the process's own now where
+    /// frames are hidden.
+    pub(super) fn of_huge_pages(&self, replaced: u64, traces: &Traces) -> Bounds {
+        let Some(Room { beside, all, .. }) = self.room() else {
+            return Bounds {
+                least_if_quiet: replaced,
+                most: replaced,
+                ..Bounds::default()
+            };
+        };
+        let others = replaced > if self.stands { beside } else { all };
+        let hidden = traces.unseen > 0;
+        Bounds {
+            least_if_quiet: if others || hidden { 0 } else { replaced },
+            most: all.min(replaced.max(traces.unseen)),
+            others,
+            ..Bounds::default()
+        }
+    }
+
+    /// Of usual pages. Each page that the reader copies, makes the process's own in place or brings in is
+    /// one fault, but for what one fault brings in `together` at most: pages of a file, the huge zero
+    /// page; the zero page comes alone (mm/memory.c, `do_anonymous_page`). So what is split are at most the pages
+    /// whose copy is seen, or cannot be, and at most as many as there were faults; and at least the
+    /// faults that nothing else can have had. Each change that no fault is there for may have cost the
+    /// reader one for nothing: that came second, and found the page changed (mm/memory.c, `do_wp_page`).
+    pub(super) fn of_usual_pages(&self, traces: &Traces, together: u64) -> Bounds {
+        let replaced = traces.replaced;
+        let unseen = traces.lost + traces.own_replaced + traces.unseen;
+        let lost = traces.lost + traces.own_lost;
+        let Some(faults) = self.faults else {
+            return Bounds {
+                least_if_quiet: replaced,
+                most: replaced + unseen,
+                lost,
+                ..Bounds::default()
+            };
+        };
+        let came = self.came.0 + self.came.1;
+        let fewest = match self.is_sharp {
+            true => came,
+            false => traces.zeros + came.saturating_sub(traces.zeros).div_ceil(together),
+        };
+        let known = traces.in_place + fewest;
+        let blank = if self.stands { 0 } else { traces.blank };
+        let by_others = (replaced + known).saturating_sub(faults);
+        let elsewhere = traces.in_place + came + lost + traces.unmoved + blank + by_others;
+        // Frames are hidden: what brought a page in copied none.
+        let copies = match traces.unseen > 0 && self.is_sharp {
+            true => faults.saturating_sub(came),
+            false => faults,
+        };
+        Bounds {
+            least: faults.saturating_sub(elsewhere).min(replaced),
+            least_if_quiet: faults.saturating_sub(known).min(replaced),
+            most: copies.min(replaced + unseen),
+            lost,
+            others: by_others > 0,
+        }
+    }
+}
+
+/// How many pages a reader has split, as far as that is certain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// At least, whatever others did.
+    pub least: u64,
+    /// At least, if others did nothing.
+    pub least_if_quiet: u64,
+    /// At most.
+    pub most: u64,
+    /// Pages that went meanwhile.
+    pub lost: u64,
+    /// Whether somebody else certainly did something: more has changed than the faults account for.
+    pub others: bool,
+}
+
+impl Bounds {
+    /// Adds another window's.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.least += other.least;
+        self.least_if_quiet += other.least_if_quiet;
+        self.most += other.most;
+        self.lost += other.lost;
+        self.others |= other.others;
     }
 }
 
@@ -63,35 +154,202 @@ impl Window {
 mod tests {
     use super::*;
 
+    /// Pages of a window, and its faults.
+    const QUIET: (Window, Traces) = (
+        Window {
+            faults: Some(16),
+            each: 1,
+            came: (4, 0),
+            is_sharp: true,
+            stands: true,
+        },
+        Traces {
+            replaced: 10,
+            own_replaced: 0,
+            in_place: 2,
+            lost: 0,
+            own_lost: 0,
+            unmoved: 0,
+            zeros: 0,
+            blank: 100,
+            unseen: 0,
+        },
+    );
+
+    /// At least; if others did nothing; at most; whether they did something.
+    fn told(change: impl Fn(&mut Window, &mut Traces)) -> (u64, u64, u64, bool) {
+        let (mut window, mut traces) = QUIET;
+        change(&mut window, &mut traces);
+        let bounds = window.of_usual_pages(&traces, 512);
+        assert_eq!(bounds.lost, traces.lost + traces.own_lost);
+        (
+            bounds.least,
+            bounds.least_if_quiet,
+            bounds.most,
+            bounds.others,
+        )
+    }
+
+    #[test]
+    fn where_every_fault_has_its_page_the_number_is_exact() {
+        assert_eq!(told(|_, _| ()), (10, 10, 10, false));
+        // One that a huge page broken up takes.
+        assert_eq!(
+            told(|window, _| window.faults = Some(17)),
+            (10, 10, 10, false)
+        );
+        let nothing = |window: &mut Window, traces: &mut Traces| {
+            (window.faults, window.came) = (Some(0), (0, 0));
+            (traces.replaced, traces.in_place) = (0, 0);
+        };
+        assert_eq!(told(nothing), (0, 0, 0, false));
+    }
+
+    #[test]
+    fn what_others_did_has_no_fault() {
+        // Another reader was there first with four of them: copies, or what else, nobody knows.
+        let others = |window: &mut Window, _: &mut Traces| window.faults = Some(12);
+        assert_eq!(told(others), (2, 6, 10, true));
+        let all = |window: &mut Window, _: &mut Traces| window.faults = Some(0);
+        assert_eq!(told(all), (0, 0, 0, true));
+        // Moved, but not by a reader: it may have copied them after a fork.
+        let own = |_: &mut Window, traces: &mut Traces| traces.own_replaced = 3;
+        assert_eq!(told(own), (10, 10, 13, false));
+    }
+
+    /// Four faults left no trace: copies that went, or others that did.
+    #[test]
+    fn what_went_may_have_been_copied_before() {
+        let lost = |window: &mut Window, traces: &mut Traces| {
+            window.faults = Some(20);
+            traces.lost = 4;
+        };
+        assert_eq!(told(lost), (10, 10, 14, false));
+        let own_lost = |window: &mut Window, traces: &mut Traces| {
+            window.faults = Some(20);
+            traces.own_lost = 4;
+        };
+        assert_eq!(told(own_lost), (10, 10, 10, false));
+        let before = |_: &mut Window, traces: &mut Traces| traces.own_lost = 4;
+        assert_eq!(told(before), (6, 10, 10, false));
+        // What a running process gives back can be brought in again, and looks as before.
+        assert_eq!(told(|window, _| window.stands = false), (0, 10, 10, false));
+    }
+
+    #[test]
+    fn pages_that_nothing_is_known_of_may_have_had_the_faults() {
+        let unmoved = |_: &mut Window, traces: &mut Traces| traces.unmoved = 7;
+        assert_eq!(told(unmoved), (3, 10, 10, false));
+        // Several pages may have come in with one fault.
+        let together = |window: &mut Window, _: &mut Traces| {
+            (window.came, window.is_sharp) = ((64, 0), false);
+        };
+        assert_eq!(told(together), (0, 10, 10, false));
+        let few = |window: &mut Window, traces: &mut Traces| {
+            together(window, traces);
+            window.faults = Some(11);
+        };
+        // One at least.
+        assert_eq!(told(few), (0, 8, 10, true));
+        let many = |faults| {
+            move |window: &mut Window, _: &mut Traces| {
+                (window.came, window.is_sharp) = ((1025, 0), false);
+                window.faults = Some(faults);
+            }
+        };
+        assert_eq!(told(many(15)), (0, 10, 10, false));
+        assert_eq!(told(many(14)), (0, 9, 10, true));
+        // The zero page comes alone: another reader has split what these faults brought in.
+        let zeros = |faults| {
+            move |window: &mut Window, traces: &mut Traces| {
+                many(faults)(window, traces);
+                traces.zeros = 1024;
+            }
+        };
+        assert_eq!(told(zeros(1037)), (10, 10, 10, false));
+        assert_eq!(told(zeros(1036)), (8, 9, 10, true));
+        assert_eq!(told(zeros(1025)), (0, 0, 10, true));
+        // Nobody counts them.
+        assert_eq!(told(|window, _| window.faults = None), (0, 10, 10, false));
+    }
+
+    /// A page that the others let go looks like a copy, and a copy of the process's own like itself.
+    #[test]
+    fn without_frames_there_is_only_a_most() {
+        let hidden = |window: &mut Window, traces: &mut Traces| {
+            (traces.replaced, traces.in_place, traces.unseen) = (0, 0, 30);
+            window.faults = Some(16);
+        };
+        assert_eq!(told(hidden), (0, 0, 12, false));
+        let nothing = |window: &mut Window, traces: &mut Traces| {
+            hidden(window, traces);
+            window.faults = Some(4);
+        };
+        assert_eq!(told(nothing), (0, 0, 0, false));
+    }
+
+    #[test]
+    fn a_reader_brings_in_no_more_than_it_had_faults_for() {
+        let most = |faults, is_sharp| {
+            let window = Window {
+                faults,
+                is_sharp,
+                ..QUIET.0
+            };
+            window.most_came(512)
+        };
+        assert_eq!(most(Some(0), false), Some(0));
+        assert_eq!(most(Some(7), true), Some(7));
+        assert_eq!(most(Some(7), false), Some(7 * 512));
+        assert_eq!(most(None, true), None);
+    }
+
+    /// Of 2 MiB.
+    #[test]
+    fn huge_pages_are_copied_at_once() {
+        let told = |faults, replaced, came, stands| {
+            let window = Window {
+                faults,
+                each: 512,
+                came: (came, 0),
+                is_sharp: true,
+                stands,
+            };
+            let bounds = window.of_huge_pages(replaced, &Traces::default());
+            (bounds.least_if_quiet, bounds.most, bounds.others)
+        };
+        assert_eq!(told(Some(2), 1024, 0, true), (1024, 1024, false));
+        assert_eq!(told(Some(2), 1024, 512, true), (0, 1024, true));
+        assert_eq!(told(Some(2), 1024, 512, false), (1024, 1024, false));
+        assert_eq!(told(Some(1), 1024, 0, true), (0, 512, true));
+        assert_eq!(told(None, 1024, 0, true), (1024, 1024, false));
+    }
+
     #[test]
     fn no_more_is_copied_than_there_were_faults_for() {
-        let room = |faults: u64, each, came, is_one_by_one| {
+        let room = |faults, each, came, is_sharp, stands| {
             let window = Window {
-                faults: Some(Faults {
-                    minor: faults,
-                    major: 0,
-                }),
+                faults: Some(faults),
                 each,
                 came,
-                is_one_by_one,
+                is_sharp,
+                stands,
             };
-            window.room().map(|room| (room.beside, room.most))
+            window.room().map(|room| (room.beside, room.most, room.all))
         };
-        assert_eq!(room(0, 1, (0, 0), false), Some((0, 0)));
-        assert_eq!(room(7, 1, (0, 0), false), Some((7, 7)));
+        assert_eq!(room(0, 1, (0, 0), true, false), Some((0, 0, 0)));
+        assert_eq!(room(7, 1, (0, 0), true, false), Some((7, 7, 7)));
         // Of what a running process has brought in itself, nobody was charged.
-        assert_eq!(room(7, 1, (5, 0), false), Some((2, 7)));
-        assert_eq!(room(7, 1, (5, 0), true), Some((2, 2)));
-        assert_eq!(room(7, 1, (9, 0), true), Some((0, 0)));
-        assert_eq!(room(7, 1, (4, 1), true), Some((2, 7)));
+        assert_eq!(room(7, 1, (5, 0), true, false), Some((2, 7, 7)));
+        assert_eq!(room(7, 1, (5, 0), true, true), Some((2, 2, 7)));
+        assert_eq!(room(7, 1, (9, 0), true, true), Some((0, 0, 7)));
+        assert_eq!(room(7, 1, (4, 1), false, true), Some((2, 7, 7)));
         // Two huge pages of 512, of which one came in.
-        assert_eq!(room(2, 512, (512, 0), true), Some((512, 512)));
-        assert_eq!(room(1, 512, (512, 0), true), Some((0, 0)));
+        assert_eq!(room(2, 512, (512, 0), true, true), Some((512, 512, 1024)));
+        assert_eq!(room(1, 512, (512, 0), true, true), Some((0, 0, 512)));
         let unknown = Window {
             faults: None,
-            each: 1,
-            came: (0, 0),
-            is_one_by_one: true,
+            ..QUIET.0
         };
         assert_eq!(unknown.room(), None);
     }

@@ -13,6 +13,8 @@ pub struct Fate {
     pub split: u64,
     /// Of these, those that bit 56 had called the process's own.
     pub split_exclusive: u64,
+    /// Whether it may be more of those, since others replaced such pages, too.
+    pub is_mixed: bool,
     /// Absent before, present now.
     pub faulted_in: u64,
     /// Swapped out before, present now.
@@ -29,29 +31,41 @@ pub struct Fate {
     pub(super) in_swap: u64,
 }
 
-/// What is known of a range before its pages are looked at.
+/// What is known of a page beside its entries.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Known {
     /// The zero page's frame where frames can be seen.
     pub(super) zero: Option<Frame>,
-    /// Whether none of it is in swap.
+    /// Whether none of its mapping is in swap.
     pub(super) no_swap: bool,
+    /// Whether the kernel knew it to be the process's own before, if that could be told: then a reader
+    /// does not copy it.
+    pub(super) was_own: Option<bool>,
+    /// The same after.
+    pub(super) is_own: Option<bool>,
+}
+
+impl Known {
+    /// Whether it holds anonymous memory, not the zero page.
+    fn holds(&self, entry: Entry) -> bool {
+        let is_zero = self.zero.is_some() && entry.frame() == self.zero;
+        entry.anonymous() && !is_zero
+    }
 }
 
 impl Fate {
     /// Takes one page over.
-    pub(super) fn page(&mut self, before: Entry, after: Entry, Known { zero, no_swap }: Known) {
-        let in_swap = before.swapped() && !before.guard() && before.mark().is_none() && !no_swap;
+    pub(super) fn page(&mut self, before: Entry, after: Entry, known: &Known) {
+        let in_swap =
+            before.swapped() && !before.guard() && before.mark().is_none() && !known.no_swap;
         self.in_swap += u64::from(in_swap);
-        let anonymous = before.present() && !before.file_or_shared_anon();
-        let is_zero = zero.is_some() && before.frame() == zero;
-        if anonymous && !before.exclusive() && !is_zero {
+        if known.holds(before) && !before.exclusive() {
             self.tracked += 1;
-            *self.of_tracked(before, after) += 1;
+            *self.of_tracked(before, after, known) += 1;
             return;
         }
-        let stays_anonymous = anonymous && after.present() && !after.file_or_shared_anon();
-        if stays_anonymous && !is_zero && before.frame() != after.frame() {
+        let stays_anonymous = known.holds(before) && known.holds(after);
+        if stays_anonymous && before.frame() != after.frame() && known.was_own != Some(true) {
             // Copied, whatever bit 56 said: it errs on large folios, and does not know who else
             // refers to the page.
             self.tracked += 1;
@@ -62,7 +76,7 @@ impl Fate {
         match (before.present(), after.present()) {
             (false, true) if in_swap => {
                 self.swapped_in += 1;
-                self.swap_unseen |= before.uffd_wp() && zero.is_none();
+                self.swap_unseen |= before.uffd_wp() && known.zero.is_none();
             }
             (false, true) => self.faulted_in += 1,
             (true, false) => self.raced += 1,
@@ -72,8 +86,8 @@ impl Fate {
     }
 
     /// Of what was split since `was`, the reader has copied `most` pages at most: the others were
-    /// replaced by somebody else. Those that bit 56 had called the process's own are among these
-    /// first, and are not tracked then.
+    /// replaced by somebody else. Which, is not known; those that bit 56 had called the process's own
+    /// are not tracked then.
     pub fn bound(&mut self, was: &Self, most: u64) {
         let others = (self.split - was.split).saturating_sub(most);
         let own = others.min(self.split_exclusive - was.split_exclusive);
@@ -81,6 +95,14 @@ impl Fate {
         self.raced += others;
         self.split_exclusive -= own;
         self.tracked -= own;
+        self.is_mixed |= own > 0;
+    }
+
+    /// Of what came in since `was`, the reader has brought in `most` pages at most.
+    pub(super) fn bound_came(&mut self, was: &Self, most: u64) {
+        let others = (self.faulted_in - was.faulted_in).saturating_sub(most);
+        self.faulted_in -= others;
+        self.raced += others;
     }
 
     /// What was called raced, or split where frames are hidden, was taken from others.
@@ -94,13 +116,10 @@ impl Fate {
     }
 
     /// Where frames cannot be seen, they are the same.
-    fn of_tracked(&mut self, before: Entry, after: Entry) -> &mut u64 {
+    fn of_tracked(&mut self, before: Entry, after: Entry, known: &Known) -> &mut u64 {
         let same_frame = before.frame() == after.frame();
         let hidden = before.frames_hidden();
-        match (
-            after.present() && !after.file_or_shared_anon(),
-            after.exclusive(),
-        ) {
+        match (known.holds(after), after.exclusive()) {
             (true, false) if same_frame => &mut self.still_shared,
             (true, true) if hidden => &mut self.split,
             // Another frame is a copy, though a fork may have shared it again.
@@ -111,16 +130,68 @@ impl Fate {
     }
 }
 
-/// Whether nobody else maps it, by bit 56. Without frame numbers a copy of it looks the same.
-pub(super) const fn is_own(entry: Entry) -> bool {
-    entry.present() && !entry.file_or_shared_anon() && entry.exclusive()
+/// What the pages of a window say of the faults that a reader was charged there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Traces {
+    /// Lie in another frame: copied by the reader, or replaced by somebody else.
+    pub(super) replaced: u64,
+    /// As these, though the reader had nothing to copy: somebody else replaced them, or shared them
+    /// first, and then the reader copied them.
+    pub(super) own_replaced: u64,
+    /// The process's own now, where they were: one fault each.
+    pub(super) in_place: u64,
+    /// Gone, or the zero page: copied before, perhaps, and not seen.
+    pub(super) lost: u64,
+    /// As these, but of the process's own.
+    pub(super) own_lost: u64,
+    /// As before, and perhaps not for want of a fault.
+    pub(super) unmoved: u64,
+    /// Absent before, and the zero page now: one fault each, whoever had it.
+    pub(super) zeros: u64,
+    /// That a fault leaves no trace on, if the process gives memory back, or forks, meanwhile: its own,
+    /// zero pages, what is absent, pages of files.
+    pub(super) blank: u64,
+    /// Frames are hidden, and a copy looks no different: from a page that the others let go, if they
+    /// had it, too, else from the page itself.
+    pub(super) unseen: u64,
+}
+
+impl Traces {
+    /// Takes one page over.
+    pub(super) fn page(&mut self, before: Entry, after: Entry, known: &Known) {
+        let hidden = before.frames_hidden();
+        let moved = match hidden {
+            true => before.exclusive() != after.exclusive(),
+            false => before.frame() != after.frame(),
+        };
+        let own = known.was_own == Some(true);
+        let place = match (known.holds(before), known.holds(after), moved) {
+            (false, ..) if !before.present() && after.present() => {
+                let is_zero = known.zero.is_some() && after.frame() == known.zero;
+                self.zeros += u64::from(is_zero);
+                return;
+            }
+            (false, ..) => &mut self.blank,
+            (true, false, _) if own => &mut self.own_lost,
+            (true, false, _) => &mut self.lost,
+            (true, true, true) if own => &mut self.own_replaced,
+            (true, true, true) if hidden => &mut self.unseen,
+            (true, true, true) => &mut self.replaced,
+            (true, true, false) if own => &mut self.blank,
+            (true, true, false) if known.was_own.and(known.is_own) == Some(true) => {
+                &mut self.in_place
+            }
+            (true, true, false) if hidden && before.exclusive() => &mut self.unseen,
+            (true, true, false) => &mut self.unmoved,
+        };
+        *place += 1;
+    }
 }
 
 /// Whether an anonymous page that others had, too, is the process's own now, in the same frame.
 pub(super) fn is_let_go(before: Entry, after: Entry) -> bool {
-    let anonymous = |entry: Entry| entry.present() && !entry.file_or_shared_anon();
-    anonymous(before)
-        && anonymous(after)
+    before.anonymous()
+        && after.anonymous()
         && before.frame() == after.frame()
         && (before.exclusive(), after.exclusive()) == (false, true)
 }
@@ -136,9 +207,9 @@ mod tests {
             let zero = Entry(PRESENT | 3).frame();
             let known = Known {
                 zero,
-                no_swap: false,
+                ..Known::default()
             };
-            fate.page(Entry(before), Entry(after), known);
+            fate.page(Entry(before), Entry(after), &known);
         }
         Fate { in_swap: 0, ..fate }
     }
@@ -150,11 +221,12 @@ mod tests {
         let came = |entry: u64, hidden: bool, no_swap: bool| {
             let mut fate = Fate::default();
             let zero = Entry(PRESENT | 3).frame().filter(|_| !hidden);
-            fate.page(
-                Entry(entry),
-                Entry(PRESENT | EXCLUSIVE),
-                Known { zero, no_swap },
-            );
+            let known = Known {
+                zero,
+                no_swap,
+                ..Known::default()
+            };
+            fate.page(Entry(entry), Entry(PRESENT | EXCLUSIVE), &known);
             (fate.swapped_in, fate.faulted_in, fate.swap_unseen)
         };
         assert_eq!(came(SWAPPED | 0x60, false, false), (1, 0, false));
@@ -203,6 +275,7 @@ mod tests {
                 split: 1 + split,
                 split_exclusive,
                 raced: 3 - split,
+                is_mixed: split_exclusive == 0,
                 ..Fate::default()
             };
             assert_eq!(fate, want, "{most}");
@@ -242,8 +315,8 @@ mod tests {
             raced: 1,
             ..Fate::default()
         };
-        // The others let it go; gone; swapped out.
-        for after in [PRESENT | EXCLUSIVE | 7, 0, SWAPPED | 1] {
+        // The others let it go; gone; swapped out; given back, and the zero page came.
+        for after in [PRESENT | EXCLUSIVE | 7, 0, SWAPPED | 1, PRESENT | 3] {
             assert_eq!(fate(&[(PRESENT | 7, after)]), raced, "{after:x}");
         }
     }
@@ -261,13 +334,102 @@ mod tests {
             (PRESENT | 3, PRESENT | EXCLUSIVE | 10),
             (PRESENT | FILE | 9, PRESENT | EXCLUSIVE | 10),
             (PRESENT | EXCLUSIVE | 9, 0),
+            (PRESENT | EXCLUSIVE | 9, PRESENT | 3),
         ];
         let want = Fate {
             faulted_in: 2,
             swapped_in: 1,
-            raced: 3,
+            raced: 4,
             ..Fate::default()
         };
         assert_eq!(fate(&pages), want);
+    }
+
+    /// What a reader does not copy, it did not copy.
+    #[test]
+    fn a_page_that_the_kernel_knows_to_be_its_own_was_replaced_by_others() {
+        let entries = (
+            Entry(PRESENT | EXCLUSIVE | 7),
+            Entry(PRESENT | EXCLUSIVE | 8),
+        );
+        for (was_own, split) in [(None, 1), (Some(false), 1), (Some(true), 0)] {
+            let known = Known {
+                was_own,
+                ..Known::default()
+            };
+            let mut fate = Fate::default();
+            fate.page(entries.0, entries.1, &known);
+            assert_eq!((fate.split, fate.raced), (split, 1 - split));
+        }
+    }
+
+    #[test]
+    fn what_was_not_brought_in_by_a_fault_came_by_others() {
+        let was = fate(&[(0, PRESENT | FILE | 1)]);
+        for (most, came) in [(0, 1), (1, 2), (2, 3), (9, 3)] {
+            let mut fate = fate(&[(0, PRESENT | FILE | 1); 3]);
+            fate.bound_came(&was, most);
+            assert_eq!((fate.faulted_in, fate.raced), (came, 3 - came));
+        }
+    }
+
+    #[test]
+    fn a_page_tells_of_one_thing() {
+        let shared = PRESENT | 7;
+        let own = PRESENT | EXCLUSIVE | 7;
+        let copy = PRESENT | EXCLUSIVE | 8;
+        let told = |before: u64, after: u64, was_own, is_own| {
+            let known = Known {
+                zero: Entry(PRESENT | 3).frame(),
+                was_own,
+                is_own,
+                ..Known::default()
+            };
+            let mut traces = Traces::default();
+            traces.page(Entry(before), Entry(after), &known);
+            traces
+        };
+        let one = |place: fn(&mut Traces) -> &mut u64| {
+            let mut traces = Traces::default();
+            *place(&mut traces) = 1;
+            traces
+        };
+        let (yes, no) = (Some(true), Some(false));
+        let replaced = one(|traces| &mut traces.replaced);
+        assert_eq!(told(shared, copy, no, yes), replaced);
+        assert_eq!(told(shared, copy, None, None), replaced);
+        assert_eq!(told(own, copy, no, yes), replaced);
+        let own_replaced = one(|traces| &mut traces.own_replaced);
+        assert_eq!(told(own, copy, yes, yes), own_replaced);
+        let in_place = one(|traces| &mut traces.in_place);
+        assert_eq!(told(own, own, no, yes), in_place);
+        assert_eq!(told(shared, own, no, yes), in_place);
+        let unmoved = one(|traces| &mut traces.unmoved);
+        assert_eq!(told(shared, shared, no, no), unmoved);
+        assert_eq!(told(own, own, None, None), unmoved);
+        let blank = one(|traces| &mut traces.blank);
+        for before in [own, PRESENT | 3, PRESENT | FILE | 9, 0] {
+            assert_eq!(told(before, before, yes, yes), blank, "{before:x}");
+        }
+        for after in [0, PRESENT | 3, SWAPPED | 5] {
+            assert_eq!(
+                told(shared, after, no, None),
+                one(|traces| &mut traces.lost)
+            );
+            let own_lost = one(|traces| &mut traces.own_lost);
+            assert_eq!(told(own, after, yes, None), own_lost);
+        }
+        // What came in is counted as such.
+        assert_eq!(told(0, copy, None, yes), Traces::default());
+        assert_eq!(
+            told(0, PRESENT | 3, None, None),
+            one(|traces| &mut traces.zeros)
+        );
+        // Without frames.
+        let unseen = one(|traces| &mut traces.unseen);
+        assert_eq!(told(PRESENT, PRESENT | EXCLUSIVE, None, None), unseen);
+        let own = PRESENT | EXCLUSIVE;
+        assert_eq!(told(own, own, None, None), unseen);
+        assert_eq!(told(PRESENT, PRESENT, None, None), unmoved);
     }
 }

@@ -1,8 +1,9 @@
 //! What a pass did, window by window: pages by what became of them, held against the faults that the
 //! reader was charged meanwhile.
 
-use super::charge::{Charges, Room, Window};
-use super::fate::{Fate, Known, is_let_go, is_own};
+use super::charge::{Bounds, Charges, Room, Window};
+use super::fate::{Fate, Known, Traces, is_let_go};
+use super::flags::Marks;
 use crate::proc::pagemap::{Entry, Frame};
 use crate::reader::vma::Vma;
 use crate::sys::Errno;
@@ -32,13 +33,8 @@ pub struct Tally {
     /// Of these, in windows that were looked at again: those beyond the pages that were seen to be
     /// split or brought in.
     pub unexplained: u64,
-    /// Where frames are hidden, the most pages that may have been copied without being seen: the
-    /// window's faults that nothing accounts for for certain, no more than it had pages whose copy
-    /// cannot be told from them.
-    pub unseen: u64,
-    /// Of the pages split, those that somebody else may have replaced: in their windows more pages
-    /// were replaced, or came in, than there were faults for.
-    pub unsure: u64,
+    /// Pages split by the reader, as far as that is certain.
+    pub bounds: Bounds,
     /// Whether there was hugetlb memory, of which one fault copies many pages.
     pub hugetlb: bool,
     /// Pages of hugetlb memory that the reader may have taken from other processes, or they let go.
@@ -64,46 +60,45 @@ impl Ground {
 }
 
 impl Tally {
-    /// Takes a window over: its entries before and after; `was` is from before it.
+    /// Takes a window over: its entries, and what the kernel knew of their pages, before and after;
+    /// `was` is from before it.
     pub(super) fn compare(
         &mut self,
         was: &Self,
         (before, after): (&[u64], &[u64]),
+        (marks_before, marks_after): (&Marks, &Marks),
         vma: &Vma,
         ground: &Ground,
     ) {
-        let known = Known {
-            zero: ground.zero,
-            no_swap: !vma.may_be_swapped(),
-        };
-        let pages = before.iter().zip(after);
-        let pages = pages.map(|(&before, &after)| (Entry(before), Entry(after)));
-        for (before, after) in pages.clone() {
-            self.fate.page(before, after, known);
+        let mut traces = Traces::default();
+        let mut let_go = 0;
+        for (page, (&before, &after)) in before.iter().zip(after).enumerate() {
+            let known = Known {
+                zero: ground.zero,
+                no_swap: !vma.may_be_swapped(),
+                was_own: marks_before.is_own(page),
+                is_own: marks_after.is_own(page),
+            };
+            let (before, after) = (Entry(before), Entry(after));
+            self.fate.page(before, after, &known);
+            traces.page(before, after, &known);
+            let_go += u64::from(is_let_go(before, after));
         }
         let window = self.window(was, vma, ground);
-        let room = window.room();
-        if let Some(Room { beside, all, .. }) = room {
-            let replaced = self.fate.split - was.fate.split;
-            self.fate.bound(&was.fate, all);
-            // With fewer faults than that, somebody else has replaced pages, or brought some in: any
-            // of these may be his.
-            if replaced > if window.is_one_by_one { beside } else { all } {
-                self.unsure += self.fate.split - was.fate.split;
-            }
+        let bounds = match vma.is_hugetlb {
+            true => window.of_huge_pages(self.fate.split - was.fate.split, &traces),
+            false => window.of_usual_pages(&traces, ground.one_by_one()),
+        };
+        self.bounds.add(&bounds);
+        self.fate.bound(&was.fate, bounds.most);
+        if let Some(most) = window.most_came(ground.one_by_one()) {
+            self.fate.bound_came(&was.fate, most);
         }
         self.hugetlb |= vma.is_hugetlb;
         if vma.is_hugetlb {
-            let let_go = pages.filter(|&(before, after)| is_let_go(before, after));
-            self.take(was, let_go.count() as u64, room, ground.zero.is_none());
+            self.take(was, let_go, window.room(), ground.zero.is_none());
         }
-        let own = before.iter().filter(|&&entry| is_own(Entry(entry)));
-        let own = own.count() as u64;
-        // One fault copies all pages of a huge one.
-        let at_once = vma.is_hugetlb && room.is_none_or(|room| room.most > 0);
-        let one_by_one = if vma.has_file { 0 } else { ground.one_by_one() };
-        self.explain(was, if at_once { 0 } else { own }, one_by_one);
-        self.unseen += if at_once { own } else { 0 };
+        self.explain(was);
     }
 
     /// What is known of a window's faults; `was` is from before it.
@@ -124,10 +119,15 @@ impl Tally {
         let counted = charged && (each > 1 || !vma.is_hugetlb);
         let faults = self.faults.zip(was.faults).filter(|_| counted);
         Window {
-            faults: faults.map(|(now, before)| now.since(before)),
+            faults: faults.map(|(now, before)| {
+                let faults = now.since(before);
+                faults.minor + faults.major
+            }),
             each,
             came,
-            is_one_by_one: ground.stands && alone,
+            // A fault may bring in more pages out of swap than one (large folios).
+            is_sharp: came == (0, 0) || alone && came.1 == 0,
+            stands: ground.stands,
         }
     }
 
@@ -150,21 +150,14 @@ impl Tally {
     }
 
     /// Sets the faults of a window against what was seen of its pages; `was` is from before it.
-    /// Of its pages, `own` could be copied and look the same, but for the frame. Less than
-    /// `one_by_one` pages came in with a fault each; of more a fault may have brought several
-    /// (the huge zero page, or what lies around it in a file: mm/memory.c, `do_fault_around`).
-    fn explain(&mut self, was: &Self, own: u64, one_by_one: u64) {
+    fn explain(&mut self, was: &Self) {
         let Some((now, before)) = self.faults.zip(was.faults) else {
             return;
         };
-        let seen = |fate: &Fate| fate.split + fate.taken;
-        let came = |fate: &Fate| fate.faulted_in + fate.swapped_in;
-        let came = came(&self.fate) - came(&was.fate);
-        let more = now.since(before);
-        let more = (more.minor + more.major).saturating_sub(seen(&self.fate) - seen(&was.fate));
-        self.unexplained += more.saturating_sub(came);
-        let explained = if came < one_by_one { came } else { 0 };
-        self.unseen += own.min(more.saturating_sub(explained));
+        let seen = |fate: &Fate| fate.split + fate.taken + fate.faulted_in + fate.swapped_in;
+        let faults = now.since(before);
+        let more = seen(&self.fate) - seen(&was.fate);
+        self.unexplained += (faults.minor + faults.major).saturating_sub(more);
     }
 
     /// Bytes that did not come; `joined`: right behind those before.
@@ -194,41 +187,6 @@ pub(super) fn vma(start: u64, end: u64, file: &str) -> Vma {
 mod tests {
     use super::*;
     use crate::proc::pagemap::bits::{EXCLUSIVE, FILE, PRESENT};
-
-    /// Faults, pages split, pages that came in, pages whose copy would not show.
-    #[test]
-    fn a_fault_that_brings_several_pages_in_hides_no_copy() {
-        let explain = |faults: u64, split: u64, came: u64, own: u64, one_by_one: u64| {
-            let was = Tally {
-                faults: Some(Faults { minor: 7, major: 1 }),
-                fate: Fate {
-                    split: 5,
-                    faulted_in: 5,
-                    ..Fate::default()
-                },
-                ..Tally::default()
-            };
-            let mut tally = was;
-            tally.faults = Some(Faults {
-                minor: 7 + faults,
-                major: 1,
-            });
-            tally.fate.split += split;
-            tally.fate.faulted_in += came;
-            tally.explain(&was, own, one_by_one);
-            (tally.unexplained, tally.unseen)
-        };
-        // A thousand copies behind what a file's mapping brought in.
-        assert_eq!(explain(1100, 0, 1600, 1000, 0), (0, 1000));
-        assert_eq!(explain(100, 0, 1600, 1000, 0), (0, 100));
-        assert_eq!(explain(100, 0, 1600, 0, 0), (0, 0));
-        assert_eq!(explain(100, 0, 1600, 30, 0), (0, 30));
-        // Anonymous memory, page by page, and by huge pages.
-        assert_eq!(explain(400, 0, 400, 1000, 512), (0, 0));
-        assert_eq!(explain(410, 4, 400, 1000, 512), (6, 6));
-        assert_eq!(explain(600, 0, 600, 1000, 512), (0, 600));
-        assert_eq!(explain(10, 10, 0, 1000, 512), (0, 0));
-    }
 
     /// Pages lie elsewhere, shared ones and the process's own, and an absent one comes in.
     const BEFORE: [u64; 4] = [PRESENT | 1, PRESENT | 2, PRESENT | EXCLUSIVE | 3, 0];
@@ -267,39 +225,33 @@ mod tests {
         };
         let mut tally = was;
         tally.faults = faults.map(|minor| Faults { minor, major: 0 });
-        tally.compare(&was, entries, vma, ground);
+        tally.compare(&was, entries, (&Marks::NONE, &Marks::NONE), vma, ground);
         tally
     }
 
     #[test]
     fn what_no_fault_was_charged_for_is_raced() {
-        let told = |faults, file, stands, charged| {
-            let mut ground = ground(stands, false);
+        let told = |faults, file, charged| {
+            let mut ground = ground(true, false);
             ground.charges.usual = charged;
             let vma = vma(0, 4 * PAGE, file);
             let tally = compared(faults, (&BEFORE, &AFTER), &vma, &ground);
             let fate = tally.fate;
             assert_eq!(fate.tracked, 2 + fate.split_exclusive);
-            (fate.split, fate.split_exclusive, fate.raced, tally.unsure)
+            assert_eq!(fate.is_mixed, fate.split_exclusive == 0);
+            (fate.split, fate.raced, fate.faulted_in, tally.unexplained)
         };
         let (plain, file) = ("00:00 0 ", "08:01 5 /file");
-        assert_eq!(told(Some(0), plain, true, true), (0, 0, 3, 0));
-        // One of the faults has brought the absent page in.
-        assert_eq!(told(Some(4), plain, true, true), (3, 1, 0, 0));
-        // Or nobody's: it came by somebody else, or one of those that lie elsewhere is his.
-        assert_eq!(told(Some(3), plain, true, true), (3, 1, 0, 3));
-        assert_eq!(told(Some(1), plain, true, true), (1, 0, 2, 1));
-        // Pages of a file may have come with one fault.
-        assert_eq!(told(Some(4), file, true, true), (3, 1, 0, 0));
-        assert_eq!(told(Some(3), file, true, true), (3, 1, 0, 0));
-        assert_eq!(told(Some(1), file, true, true), (1, 0, 2, 1));
-        // A running process brings in its own.
-        assert_eq!(told(Some(3), plain, false, true), (3, 1, 0, 0));
-        assert_eq!(told(Some(1), plain, false, true), (1, 0, 2, 1));
-        assert_eq!(told(Some(0), plain, false, true), (0, 0, 3, 0));
-        // Faults that are not charged, or not counted, say nothing.
-        assert_eq!(told(Some(0), plain, true, false), (3, 1, 0, 0));
-        assert_eq!(told(None, plain, true, true), (3, 1, 0, 0));
+        for of in [plain, file] {
+            assert_eq!(told(Some(0), of, true), (0, 4, 0, 0));
+            assert_eq!(told(Some(1), of, true), (1, 2, 1, 0));
+            assert_eq!(told(Some(3), of, true), (3, 0, 1, 0));
+            assert_eq!(told(Some(4), of, true), (3, 0, 1, 0));
+            assert_eq!(told(Some(6), of, true), (3, 0, 1, 2));
+            // Faults that are not charged, or not counted, say nothing.
+            assert_eq!(told(Some(0), of, false), (3, 0, 1, 0));
+            assert_eq!(told(None, of, true), (3, 0, 1, 0));
+        }
     }
 
     /// Huge pages of two small ones: one is copied, one let go, one comes in.

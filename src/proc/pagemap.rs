@@ -71,6 +71,12 @@ impl Entry {
         self.bit(56)
     }
 
+    /// Without bit 56.
+    #[must_use]
+    pub const fn not_exclusive(self) -> Self {
+        Self(self.0 & !(1 << 56))
+    }
+
     /// Bit 55: written since the soft-dirty bits were last cleared
     /// (CONFIG_MEM_SOFT_DIRTY, see soft-dirty.rst).
     #[must_use]
@@ -92,6 +98,17 @@ impl Entry {
         }
     }
 
+    /// Whether it may be the page number `page` of its process by way of one entry for a whole huge
+    /// page of `huge_pages` pages, a power of two: such a page and its frame lie at the same place in
+    /// theirs. Who sees no frames does not know.
+    #[must_use]
+    pub const fn may_be_of_a_whole(self, page: u64, huge_pages: u64) -> bool {
+        match self.frame() {
+            Some(frame) => (frame.number() ^ page) & (huge_pages - 1) == 0,
+            None => self.present(),
+        }
+    }
+
     /// Whether bits 55 to 63 are the same.
     #[must_use]
     pub const fn has_flags_of(self, other: Self) -> bool {
@@ -102,6 +119,12 @@ impl Entry {
     #[must_use]
     pub const fn frames_hidden(self) -> bool {
         self.present() && self.frame().is_none()
+    }
+
+    /// Whether it is a page of anonymous memory, the zero page included.
+    #[must_use]
+    pub const fn anonymous(self) -> bool {
+        self.present() && !self.file_or_shared_anon()
     }
 
     const fn bit(self, number: u32) -> bool {
@@ -211,6 +234,17 @@ mod tests {
             assert_eq!(entry.frame().map(Frame::number), number, "{bits:x}");
             assert_eq!(entry.frames_hidden(), hidden, "{bits:x}");
         }
+    }
+
+    #[test]
+    fn a_page_of_a_huge_page_lies_in_it_where_its_frame_does() {
+        let of = |bits, page| Entry(bits).may_be_of_a_whole(page, 512);
+        assert!(of(0x8000_0000_0001_2345, 0x7_8945));
+        assert!(!of(0x8000_0000_0001_2345, 0x7_8946));
+        assert!(!of(0x8000_0000_0001_2345, 0x7_8845));
+        // The frame is hidden; there is none.
+        assert!(of(0x8000_0000_0000_0000, 0x7_8945));
+        assert!(!of(0x0000_0000_0001_2345, 0x7_8945));
     }
 
     #[test]

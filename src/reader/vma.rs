@@ -39,6 +39,8 @@ pub struct Vma {
     pub anonymous_kib: Option<u64>,
     /// How much of it is in memory, and how that is mapped, in KiB; `None` from maps.
     pub in_memory: Option<InMemory>,
+    /// Its anonymous huge pages that are mapped as a whole, in KiB; `None` from maps.
+    pub anonymous_huge_kib: Option<u64>,
     /// Why nobody should read it. maps tells this of `[vvar]` alone, by its name.
     pub unsafe_to_read: Option<&'static str>,
     /// Whether it is of hugetlb pages, as far as was asked; unknown is false.
@@ -94,6 +96,7 @@ impl Vma {
             swap_kib: None,
             anonymous_kib: None,
             in_memory: None,
+            anonymous_huge_kib: None,
             unsafe_to_read: line.name.starts_with(b"[vvar").then_some(DEVICE_MEMORY),
             is_hugetlb: false,
             huge_kib: None,
@@ -129,6 +132,9 @@ impl Vma {
         if let Some(kib) = line.strip_prefix(b"Anonymous:") {
             self.anonymous_kib = number::kib(kib);
         }
+        if let Some(kib) = line.strip_prefix(b"AnonHugePages:") {
+            self.anonymous_huge_kib = number::kib(kib);
+        }
         if let Some(kib) = line.strip_prefix(b"KernelPageSize:") {
             self.huge_kib = number::kib(kib);
         }
@@ -157,7 +163,8 @@ impl Vma {
             true => self.anonymous_kib = None,
             false => self.huge_kib = None,
         }
-        self.is_secret &= has(&[b"lo"]) && has(&[b"dd"]);
+        // A fork clears `lo` (kernel/fork.c, `dup_mmap`).
+        self.is_secret &= has(&[b"dd"]) && self.unsafe_to_read.is_none();
     }
 
     /// Whether the address is in it.
@@ -327,6 +334,7 @@ mod tests {
         assert_eq!(told(b" rd uw "), (None, true, false, false));
         assert_eq!(told(b" rd de ht"), (None, false, true, false));
         assert_eq!(told(b" rd lo dd"), (None, false, false, true));
+        assert_eq!(told(b" rd dd"), (None, false, false, true));
         assert_eq!(told(b" rd lo"), (None, false, false, false));
         // Not a flag, but a part of one.
         assert_eq!(told(b" iox umx"), (None, false, false, false));
@@ -395,6 +403,20 @@ mod tests {
         ] {
             assert_eq!(told(header, &WHOLE), None);
         }
+    }
+
+    #[test]
+    fn huge_pages_are_known_from_smaps_alone() {
+        let told = |line: &[u8]| {
+            let header = MapsLine::parse(b"1000-2000 rw-p 00000000 00:00 0 ").unwrap();
+            let mut vma = Vma::of(&header);
+            vma.field(line);
+            vma.anonymous_huge_kib
+        };
+        assert_eq!(told(b"AnonHugePages:         0 kB"), Some(0));
+        assert_eq!(told(b"AnonHugePages:      4096 kB"), Some(4096));
+        assert_eq!(told(b"ShmemPmdMapped:        0 kB"), None);
+        assert_eq!(told(b"AnonHugePages:         ?"), None);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::file::open_as;
 use super::process::{discount, own_faults};
 use super::{Errno, Region, check, signal};
 use core::ffi::CStr;
+use core::mem::offset_of;
 use core::ptr::null_mut;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -42,6 +43,69 @@ struct Space {
     part: [usize; 2],
     message: Message,
     rights: Rights,
+}
+
+impl Space {
+    /// What the child is to do, for a space at an address.
+    ///
+    /// # Errors
+    /// `ENAMETOOLONG`.
+    fn filled(
+        at: usize,
+        path: &CStr,
+        socket: usize,
+        flags: usize,
+        read: bool,
+    ) -> Result<Self, Errno> {
+        const PR_SET_PDEATHSIG: usize = 1;
+        const SIGKILL: usize = 9;
+        const AT_FDCWD: usize = (-100isize).cast_unsigned();
+        const ALL: usize = u32::MAX as usize;
+        const MSG_NOSIGNAL: usize = 0x4000;
+        // Behind every end: tmpfs brings the page at an offset in even if none of it is asked for
+        // (mm/shmem.c, `shmem_file_read_iter`).
+        const FAR: usize = 1 << 62;
+        // The first that is free once all are closed but the socket, which is 0.
+        const FILE: usize = 1;
+        let words = path.to_bytes_with_nul();
+        let mut copy = [0; 128];
+        let place = copy.get_mut(..words.len()).ok_or(Errno::NAMETOOLONG)?;
+        place.copy_from_slice(words);
+        let path = at + offset_of!(Self, path);
+        let file_system = at + offset_of!(Self, file_system);
+        let part = at + offset_of!(Self, part);
+        let message = at + offset_of!(Self, message);
+        let rights = at + offset_of!(Self, rights);
+        let read = match read {
+            true => [nr::PREAD64, FILE, file_system, 0, FAR, 0],
+            false => [nr::LSEEK, FILE, 0, 0, 0, 0],
+        };
+        Ok(Self {
+            calls: [
+                [nr::PRCTL, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0],
+                [nr::DUP3, socket, 0, 0, 0, 0],
+                [nr::CLOSE_RANGE, FILE, ALL, 0, 0, 0],
+                [nr::OPENAT, AT_FDCWD, path, flags, 0, 0],
+                [nr::FSTATFS, FILE, file_system, 0, 0, 0],
+                read,
+                [nr::SENDMSG, 0, message, MSG_NOSIGNAL, 0, 0],
+                [nr::EXIT_GROUP, 0, 0, 0, 0, 0],
+            ],
+            failed: 0,
+            file_system: [0; 16],
+            path: copy,
+            // One byte, since a descriptor does not travel alone.
+            part: [path, 1],
+            message: Message::new(part, rights),
+            rights: Rights {
+                len: RIGHTS_LEN,
+                level: SOL_SOCKET,
+                kind: SCM_RIGHTS,
+                descriptor: FILE as i32,
+                padding: 0,
+            },
+        })
+    }
 }
 
 /// `struct msghdr`, sendmsg(2).
@@ -117,8 +181,9 @@ fn open_by_child(path: &CStr, flags: OFlags, read: bool) -> Result<Opened, Errno
     let space = region.words_mut().as_mut_ptr().cast::<Space>();
     let socket = theirs.as_raw_fd().cast_unsigned() as usize;
     let flags_bits = flags.bits() as usize;
+    let filled = Space::filled(space as usize, path, socket, flags_bits, read)?;
     // SAFETY: the region is as large, aligned to a page, and nobody else knows of it yet.
-    unsafe { prepare(space, path, socket, flags_bits, read)? };
+    unsafe { space.write(filled) };
     let child = start(space)?;
     drop(theirs);
     let answer = receive(&mine);
@@ -152,75 +217,6 @@ fn lacks_close_range() -> bool {
     // SAFETY: SYSCALL; only numbers, and no descriptor is as high (NR_OPEN_MAX).
     let closed = unsafe { syscall6(nr::CLOSE_RANGE, LAST, LAST, 0, 0, 0, 0) };
     check(closed) == Err(Errno::NOSYS)
-}
-
-/// Fills the space.
-///
-/// # Safety
-/// It is valid for writing.
-unsafe fn prepare(
-    space: *mut Space,
-    path: &CStr,
-    socket: usize,
-    flags: usize,
-    read: bool,
-) -> Result<(), Errno> {
-    const PR_SET_PDEATHSIG: usize = 1;
-    const SIGKILL: usize = 9;
-    const AT_FDCWD: usize = (-100isize).cast_unsigned();
-    const ALL: usize = u32::MAX as usize;
-    const MSG_NOSIGNAL: usize = 0x4000;
-    // Behind every end: tmpfs brings the page at an offset in even if none of it is asked for
-    // (mm/shmem.c, `shmem_file_read_iter`).
-    const FAR: usize = 1 << 62;
-    // The first that is free once all are closed but the socket, which is 0.
-    const FILE: usize = 1;
-    let words = path.to_bytes_with_nul();
-    let mut copy = [0; 128];
-    let place = copy.get_mut(..words.len()).ok_or(Errno::NAMETOOLONG)?;
-    place.copy_from_slice(words);
-    // SAFETY: only addresses within what is valid.
-    let (path, file_system, part, message, rights) = unsafe {
-        (
-            (&raw const (*space).path) as usize,
-            (&raw const (*space).file_system) as usize,
-            (&raw const (*space).part) as usize,
-            (&raw const (*space).message) as usize,
-            (&raw const (*space).rights) as usize,
-        )
-    };
-    let read = match read {
-        true => [nr::PREAD64, FILE, file_system, 0, FAR, 0],
-        false => [nr::LSEEK, FILE, 0, 0, 0, 0],
-    };
-    let filled = Space {
-        calls: [
-            [nr::PRCTL, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0],
-            [nr::DUP3, socket, 0, 0, 0, 0],
-            [nr::CLOSE_RANGE, FILE, ALL, 0, 0, 0],
-            [nr::OPENAT, AT_FDCWD, path, flags, 0, 0],
-            [nr::FSTATFS, FILE, file_system, 0, 0, 0],
-            read,
-            [nr::SENDMSG, 0, message, MSG_NOSIGNAL, 0, 0],
-            [nr::EXIT_GROUP, 0, 0, 0, 0, 0],
-        ],
-        failed: 0,
-        file_system: [0; 16],
-        path: copy,
-        // One byte, since a descriptor does not travel alone.
-        part: [path, 1],
-        message: Message::new(part, rights),
-        rights: Rights {
-            len: RIGHTS_LEN,
-            level: SOL_SOCKET,
-            kind: SCM_RIGHTS,
-            descriptor: FILE as i32,
-            padding: 0,
-        },
-    };
-    // SAFETY: the caller's contract.
-    unsafe { space.write(filled) };
-    Ok(())
 }
 
 /// Starts the child.

@@ -5,7 +5,8 @@
 )]
 
 use crate::common::{Row, Stream, number, run, stdout, whole_stream};
-use cowitness::reader::hybrid::{large, nothing_is_half_swapped, nothing_is_joined};
+use cowitness::reader::hybrid::large::{self, Large};
+use cowitness::reader::hybrid::{nothing_is_half_swapped, nothing_is_joined};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -125,7 +126,9 @@ pub fn survey_total(pid: &str) -> Row {
 
 /// Whether something on this machine makes bit 56 of pagemap err, of this process.
 pub fn bit_56_may_err(pid: &str) -> bool {
-    large::possible() || !nothing_is_joined(pid.parse().unwrap()) || !nothing_is_half_swapped()
+    large::now() != Large::None
+        || !nothing_is_joined(pid.parse().unwrap())
+        || !nothing_is_half_swapped()
 }
 
 pub fn near(a: i64, b: i64) -> bool {

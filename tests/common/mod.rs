@@ -5,12 +5,14 @@
 )]
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// The binary under test.
 pub const BINARY: &str = env!("CARGO_BIN_EXE_cowitness");
@@ -100,6 +102,34 @@ impl Drop for Folder {
 /// Whether the effective user is root.
 pub fn is_root() -> bool {
     field("/proc/self/status", "Uid:").nth(1).as_deref() == Some("0")
+}
+
+/// The folder whose lock (flock) `probe --setup` takes while it changes how the machine's memory is
+/// managed.
+const MM: &str = "/sys/kernel/mm";
+
+/// That lock, to be had in a way; waits for it, and fails after ten minutes.
+pub fn lock_of_the_machine(lock: fn(&File) -> Result<(), TryLockError>) -> File {
+    let folder = File::open(MM).expect("a folder of sysfs");
+    let start = Instant::now();
+    while let Err(error) = lock(&folder) {
+        assert!(
+            start.elapsed() < Duration::from_secs(600),
+            "never: the lock (flock) on {MM} is free (/proc/locks has who holds it): {error}"
+        );
+        sleep(Duration::from_millis(5));
+    }
+    folder
+}
+
+/// That lock for us alone, so that nobody else changes these settings meanwhile. `None`, with a word
+/// about it, unless we are root.
+pub fn alone() -> Option<File> {
+    if !is_root() {
+        eprintln!("skipped: only root may set the machine up");
+        return None;
+    }
+    Some(lock_of_the_machine(File::try_lock))
 }
 
 /// The words behind `name` in a file of /proc.

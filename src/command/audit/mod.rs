@@ -21,14 +21,13 @@ use crate::error::Error;
 use crate::measure::audit::{Auditor, Ended};
 use crate::measure::census::Counter;
 use crate::measure::charge::Charges;
-use crate::measure::fate::Fate;
 use crate::measure::plan::LIST_MAX;
+use crate::reader::hybrid::large::{self, Large};
 use crate::reader::{Learned, Manners, Method};
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
 use crate::sys::stdio::{Output, stdout};
 use crate::sys::{Clock, Errno, errno, page_lists, signal};
-use core::mem;
 use heapless::Vec;
 use pass::Passed;
 use row::Common;
@@ -38,14 +37,16 @@ use words::Finding;
 const GONE: &str = "target-is-gone";
 /// Status of a pass over a process that was set going meanwhile.
 const WENT_ON: &str = "target-went-on";
-/// Without frame numbers a copy shows only where pagemap had called the page shared, and of a
-/// swapped-out page it never shows.
-const UNKNOWN_SPLITS: Error = Error::Invalid(
-    "what was split is unknown (split_pages is empty): faults that may have been copies, while \
-     frames are hidden (see them with CAP_SYS_ADMIN); pages that somebody else may have replaced \
-     meanwhile; swapped-out pages brought in (hybrid leaves them); or hugetlb pages that were, or \
-     may have been, taken from another process",
-);
+/// Why what a pass has split is unknown, and what can be done.
+const TAKEN: &str = "what was split is unknown (split_pages is empty): hugetlb pages were, or may have \
+    been, taken from another process";
+const CAME_FROM_SWAP: &str = "what was split is unknown (split_pages is empty): pages came in out of \
+    swap, of which no copy shows; hybrid leaves those";
+const FRAMES_HIDDEN: &str = "what was split is unknown (split_pages is empty): frames are hidden, and \
+    without them a copy looks like a page that the others let go; CAP_SYS_ADMIN shows them";
+const NOT_ALONE: &str = "what was split is unknown (split_pages is empty): others replaced pages while \
+    the process was read, or it did itself, or gave some back; stop it (--stop), let nobody else \
+    read it, and try again";
 const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");
 /// Status of the other passes of a reader that the kernel refused.
 const REFUSED: &str = "not-permitted";
@@ -217,28 +218,33 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Decides what faults alone do not: by what the process did itself, by what `hybrid` was charged
-    /// in its pins, which alone may split, and by whether the reader splits anything on this kernel.
+    /// Decides what the pages of single windows do not: by what the process did itself, by what `hybrid`
+    /// was charged in its pins, and by whether the reader splits anything on this kernel.
     fn settle(&mut self, passed: &mut Passed) {
-        if self.auditor.charges.usual {
-            passed.doubt(self.stopped);
-        }
-        let tally = &mut passed.tally;
-        let fate = &mut tally.fate;
-        if tally.unsure + tally.maybe_taken + fate.taken == 0 {
+        // One fault may give it a whole huge page.
+        let each = match large::now() {
+            Large::None => 1,
+            _ => self.common.page_bytes / size_of::<u64>() as u64,
+        };
+        passed.bound(each);
+        let (_, most) = passed.bounds;
+        if most + passed.tally.maybe_taken + passed.tally.fate.taken == 0 {
             return;
         }
         match self.splits.tried(passed.method) {
             // Whoever copies nothing takes nothing.
             Some(false) => {
-                fate.raced += mem::take(&mut fate.taken);
-                fate.bound(&Fate::default(), fate.split - mem::take(&mut tally.unsure));
-                tally.maybe_taken = 0;
+                passed.tally.maybe_taken = 0;
+                passed.nothing_was_taken();
+                // A pin of hybrid's still may.
+                if passed.method != Method::Hybrid {
+                    passed.limit(0, 0);
+                }
             }
-            Some(true) => passed.copies_hide |= tally.maybe_taken > 0,
+            Some(true) => passed.copies_hide |= passed.tally.maybe_taken > 0,
             None => {
                 passed.copies_hide = true;
-                fate.raced += mem::take(&mut fate.taken);
+                passed.nothing_was_taken();
             }
         }
     }
@@ -248,18 +254,18 @@ impl<'r> Run<'r> {
         let refused = |method, errno| refusal::refused(self.pid, method, errno);
         let (error, lost) = match passed.ended {
             Ok(()) if passed.tally.bytes == 0 => (NOTHING_READ, None),
-            Ok(()) if passed.split().is_none() => (UNKNOWN_SPLITS, None),
+            Ok(()) if self.splits.untried => (UNTRIED, None),
+            Ok(()) if passed.split().is_none() => (Error::Invalid(passed.why_unknown()), None),
             Ok(()) if passed.went_on => (
                 Error::Invalid(
                     "the process was set going (SIGCONT) while it was read: see the status column",
                 ),
                 None,
             ),
-            Ok(()) if self.splits.untried => (UNTRIED, None),
             Ok(()) => return None,
             Err(Ended::Gone) => (Error::Ended(self.pid), None),
             Err(Ended::Refused(Errno::NOSYS)) => (
-                Error::Invalid("a reader is not in this kernel: see the status column"),
+                Error::Invalid(not_in_this_kernel(passed.method)),
                 Some("not-in-this-kernel"),
             ),
             Err(Ended::Refused(errno)) => (refused(passed.method, errno), Some(REFUSED)),
@@ -276,7 +282,29 @@ impl<'r> Run<'r> {
     }
 }
 
+/// What is said of a reader that this kernel does not have.
+const fn not_in_this_kernel(method: Method) -> &'static str {
+    match method {
+        Method::Kcore => "kcore is not in this kernel: it takes CONFIG_PROC_KCORE",
+        Method::Vmread | Method::VmreadBatch | Method::Hybrid => {
+            "process_vm_readv(2) is not in this kernel: it takes CONFIG_CROSS_MEMORY_ATTACH"
+        }
+        _ => "a reader is not in this kernel: see the status column",
+    }
+}
+
 impl Passed {
+    /// Why what was split is unknown.
+    const fn why_unknown(&self) -> &'static str {
+        let tally = &self.tally;
+        match self.pfn {
+            _ if tally.fate.taken + tally.maybe_taken > 0 => TAKEN,
+            _ if tally.fate.swapped_in > 0 && self.copies_hide => CAME_FROM_SWAP,
+            false => FRAMES_HIDDEN,
+            true => NOT_ALONE,
+        }
+    }
+
     /// What the row says of how it ended.
     fn status(&self) -> Status<'static> {
         match self.ended {

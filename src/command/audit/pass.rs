@@ -26,8 +26,10 @@ pub(super) struct Passed {
     pub(super) method: Method,
     pub(super) cold: bool,
     pub(super) pfn: bool,
-    /// Whether it may have copied pages of which no copy can be seen.
+    /// Whether it may have copied pages that no bounds hold.
     pub(super) copies_hide: bool,
+    /// Pages split, at least and at most.
+    pub(super) bounds: (u64, u64),
     /// Whether it may have brought pages in out of swap that no page table shows.
     pub(super) swap_unseen: bool,
     pub(super) tally: Tally,
@@ -44,22 +46,16 @@ pub(super) struct Passed {
 }
 
 impl Passed {
-    /// Faults charged to the tool beyond what is seen to have been split or brought in, or, where
-    /// these may be copies that are not seen, as many as may be; `None` where they are not counted.
-    pub(super) fn unexplained_faults(&self) -> Option<u64> {
-        let tally = &self.tally;
-        tally.faults?;
-        Some(match self.copies_hide {
-            true => tally.unexplained.max(tally.unseen),
-            false => tally.unexplained,
-        })
+    /// Pages split, at least and at most, if that is known.
+    pub(super) fn split_bounds(&self) -> Option<(u64, u64)> {
+        Some(self.bounds).filter(|_| !self.copies_hide && self.tally.fate.taken == 0)
     }
 
-    /// Pages that were split, if that is known: a hundredth of them may be somebody else's.
+    /// Pages that were split, if that is known to a hundredth of them.
     pub(super) fn split(&self) -> Option<u64> {
-        let (split, unsure) = (self.tally.fate.split, self.tally.unsure);
-        let is_known = !self.copies_hide && self.tally.fate.taken == 0 && unsure * 100 <= split;
-        Some(split).filter(|_| is_known)
+        let (least, most) = self.split_bounds()?;
+        let is_known = (most - least) * 100 <= most;
+        Some(self.tally.fate.split.clamp(least, most)).filter(|_| is_known)
     }
 
     /// Pages that were shared, or copied all the same, as far as that is known.
@@ -71,29 +67,38 @@ impl Passed {
         }
     }
 
-    /// Takes in doubt what somebody else may have done: a process that runs (not `stopped`) copies and
-    /// replaces pages with as many faults of its own at most; one that got huge pages meanwhile has
-    /// others than before (khugepaged, MADV_COLLAPSE). `hybrid` splits by pins alone.
-    pub(super) fn doubt(&mut self, stopped: bool) {
-        let (tally, care) = (&mut self.tally, self.care);
-        let fate = &mut tally.fate;
-        let pin_faults = care.and_then(|care| care.pin_faults);
-        if let Some(faults) = pin_faults.filter(|&faults| faults == 0 || !tally.hugetlb) {
-            fate.bound(&Fate::default(), faults);
-            tally.unsure = 0;
-            return;
-        }
-        let all = fate.split;
-        let own = self.faults.map_or(all, |(minor, major)| {
-            minor.saturating_add(major).unsigned_abs()
-        });
-        let collapsed = self.usage.is_some_and(|usage| usage.anon_huge_kib > 0);
-        let doubts = [
-            tally.unsure,
-            if stopped { 0 } else { own },
-            if collapsed { fate.split_exclusive } else { 0 },
-        ];
-        tally.unsure = doubts.into_iter().fold(0, u64::saturating_add).min(all);
+    /// What others did is not the reader's: a process that had faults of its own, of up to `each` pages,
+    /// may have replaced as many, and where pages went, or more changed than the reader was charged
+    /// for, somebody else was there. `hybrid` splits by pins alone.
+    pub(super) fn bound(&mut self, each: u64) {
+        let found = self.tally.bounds;
+        let own = self
+            .faults
+            .map(|(minor, major)| minor.unsigned_abs() + major.unsigned_abs());
+        let quiet = own == Some(0) && found.lost == 0 && !found.others;
+        let least = match own {
+            _ if quiet => found.least_if_quiet,
+            Some(own) => found.least.saturating_sub(own.saturating_mul(each)),
+            None => 0,
+        };
+        let pins = self.care.and_then(|care| care.pin_faults);
+        let pins = pins.filter(|&faults| faults == 0 || !self.tally.hugetlb);
+        self.limit(
+            least,
+            pins.map_or(found.most, |faults| found.most.min(faults)),
+        );
+    }
+
+    /// Hugetlb pages that became the process's own were let go by the others.
+    pub(super) fn nothing_was_taken(&mut self) {
+        let fate = &mut self.tally.fate;
+        fate.raced += mem::take(&mut fate.taken);
+    }
+
+    /// At least and at most so many pages were split; what else was replaced, others did.
+    pub(super) fn limit(&mut self, least: u64, most: u64) {
+        self.bounds = (least.min(most), most);
+        self.tally.fate.bound(&Fate::default(), most);
     }
 
     /// Pages that came out of swap; of shared memory pagemap does not show them.
@@ -228,7 +233,8 @@ impl Run<'_> {
             method,
             cold,
             pfn,
-            copies_hide: self.copies_hide(method, pfn, &tally, taken.care),
+            copies_hide: self.copies_hide(method, &tally),
+            bounds: (0, 0),
             swap_unseen: tally.fate.swap_unseen
                 && match method {
                     Method::Hybrid => self.manners.swap_in && !self.manners.no_files,
@@ -246,26 +252,10 @@ impl Run<'_> {
         })
     }
 
-    /// Whether pages may have been copied unseen. A copy cannot be seen of a page that was swapped
-    /// out; nor, without frame numbers, of one that bit 56 called exclusive: there faults make the
-    /// number unknown that nothing else accounts for, unless they are less than a hundredth of it.
-    /// Not of a reader that copies nothing whatever others map; `hybrid` does not by what bit 56
-    /// says, nor where no pin was charged a fault.
-    fn copies_hide(
-        &mut self,
-        method: Method,
-        pfn: bool,
-        tally: &Tally,
-        care: Option<Care>,
-    ) -> bool {
-        let may_be_few = tally.faults.is_some() && tally.unseen * 100 <= tally.fate.split;
-        let no_pin = care.is_some_and(|care| care.pin_faults == Some(0));
-        let no_pin = no_pin && self.auditor.charges.usual;
-        let (hidden, swapped) = (!pfn && !may_be_few && !no_pin, tally.fate.swapped_in > 0);
-        if hidden && method == Method::Hybrid {
-            return true;
-        }
-        (hidden || swapped) && self.splits.of(method, &Forecast::DOUBT) != Some(0)
+    /// Whether pages may have been copied that no bounds hold: of one that was swapped out a copy cannot
+    /// be seen. Not by a reader that copies nothing whatever others map.
+    fn copies_hide(&mut self, method: Method, tally: &Tally) -> bool {
+        tally.fate.swapped_in > 0 && self.splits.of(method, &Forecast::DOUBT) != Some(0)
     }
 
     /// Reads the tool itself, so that its own code and stack are there: a fault that is charged

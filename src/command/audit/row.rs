@@ -88,6 +88,8 @@ pub(super) fn skipped<'c>(
         left_file_not_opened_pages: None,
         pin_faults: None,
         left_marked_pages: None,
+        split_at_least_pages: None,
+        split_at_most_pages: None,
     }
 }
 
@@ -174,8 +176,8 @@ fn pages<'c>(passed: &Passed, row: AuditRow<'c>) -> AuditRow<'c> {
         split_exclusive_pages: passed
             .split()
             .and(Some(fate.split_exclusive))
-            .filter(|_| passed.pfn),
-        unexplained_faults: passed.unexplained_faults(),
+            .filter(|_| passed.pfn && !fate.is_mixed),
+        unexplained_faults: passed.tally.faults.map(|_| passed.tally.unexplained),
         left_swapped_pages: left(Why::Swapped),
         left_guard_pages: left(Why::Guard),
         left_served_pages: left(Why::Served),
@@ -184,6 +186,8 @@ fn pages<'c>(passed: &Passed, row: AuditRow<'c>) -> AuditRow<'c> {
         left_file_not_opened_pages: left(Why::FileNotOpened),
         pin_faults: passed.care.and_then(|care| care.pin_faults),
         left_marked_pages: left(Why::Marked),
+        split_at_least_pages: passed.split_bounds().map(|(least, _)| least),
+        split_at_most_pages: passed.split_bounds().map(|(_, most)| most),
         ..row
     }
 }

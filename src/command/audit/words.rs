@@ -33,6 +33,7 @@ struct Seen {
     went_on: bool,
     pfn: bool,
     split: Option<u64>,
+    bounds: Option<(u64, u64)>,
     swapped_in: Option<u64>,
     unexplained: Option<u64>,
     care: Option<Care>,
@@ -61,8 +62,9 @@ impl Finding {
                 went_on: passed.went_on,
                 pfn: passed.pfn,
                 split: passed.split(),
+                bounds: passed.split_bounds(),
                 swapped_in: passed.swapped_in(),
-                unexplained: passed.unexplained_faults(),
+                unexplained: unexplained(passed),
                 care: passed.care,
             });
             return;
@@ -74,7 +76,7 @@ impl Finding {
         let sum = |one: Option<u64>, more| one.zip(more).map(|(one, more)| one + more);
         self.warm_split = sum(self.warm_split, passed.split());
         let Some(seen) = &mut self.cold else { return };
-        seen.unexplained = sum(seen.unexplained, passed.unexplained_faults());
+        seen.unexplained = sum(seen.unexplained, unexplained(passed));
         if let Some((care, more)) = seen.care.as_mut().zip(passed.care) {
             care.pin_faults = sum(care.pin_faults, more.pin_faults);
             care.not_pinned = more.not_pinned.or(care.not_pinned);
@@ -185,28 +187,18 @@ impl Finding {
             None => drop(line.add(", and an unknown number in warm passes")),
         }
         let all = seen.split.zip(self.warm_split);
-        let all = all.map(|(split, more)| split + more);
-        let in_doubt = seen.split.is_none() && seen.tally.unsure > 0;
-        let explained = |faults| faults == 0 || fate.taken > 0 || in_doubt;
-        let unexplained = seen.unexplained.filter(|&faults| !explained(faults));
-        let huge = seen.usage.map_or(0, |usage| usage.anon_huge_kib);
         match self.predicted.and_then(|expected| expected.split) {
             None => line.add("; not predicted: it cannot be told here"),
             Some(predicted) => {
-                let agrees = |split| agreement(predicted, split);
+                let agrees = |(split, more)| agreement(predicted, split + more);
                 line.add("; predicted ").number(predicted);
                 line.add(all.map_or(": NOT known to be so", agrees))
             }
         };
         line.add("\n");
-        if in_doubt {
-            line.pad_line().number(fate.split - seen.tally.unsure);
-            line.add(" to ").number(fate.split);
-            line.add(": others have replaced pages meanwhile, or brought some in\n");
-        }
-        if seen.split.is_some() && fate.split_exclusive > 0 {
-            line.pad_line().number(fate.split_exclusive);
-            line.add(" of them pagemap had called the process's own\n");
+        match seen.split {
+            Some(_) => describe_known_split(seen, line),
+            None => describe_unknown_split(seen, line),
         }
         if fate.taken > 0 {
             line.pad_line().number(fate.taken);
@@ -220,31 +212,60 @@ impl Finding {
                 }
             });
         }
-        if seen.split.is_none() && seen.tally.maybe_taken > 0 {
-            line.pad_line().number(seen.tally.maybe_taken);
-            line.add(" pages of hugetlb memory that other processes let go, or lost\n");
-        }
-        if let Some(faults) = unexplained {
-            line.pad_line().number(faults);
-            line.add(match (all, huge) {
-                (None, _) => " faults that may each have copied a page, which is not seen\n",
-                _ if !seen.pfn => " more faults, each a copy that is not seen, or none\n",
-                (_, ..0) => {
-                    " more faults, for which no page was copied: huge pages broken up, or unshared in \
-                     place, perhaps\n"
-                }
-                _ => " more faults, for which no page was copied: unshared in place, perhaps\n",
-            });
-        }
     }
+}
+
+/// What there is beside a number that is known: pages that none had expected, faults without a copy.
+fn describe_known_split(seen: &Seen, line: &mut Text) {
+    let fate = &seen.tally.fate;
+    if fate.split_exclusive > 0 {
+        line.pad_line()
+            .add(if fate.is_mixed { "at least " } else { "" })
+            .number(fate.split_exclusive)
+            .add(" of them pagemap had called the process's own\n");
+    }
+    let Some(faults) = seen.unexplained.filter(|&faults| faults > 0) else {
+        return;
+    };
+    let huge = seen.usage.map_or(0, |usage| usage.anon_huge_kib);
+    line.pad_line()
+        .add("faults without a copy: ")
+        .number(faults);
+    line.add(match huge {
+        ..0 => ", huge pages broken up, or pages unshared in place, perhaps\n",
+        _ => ", pages unshared in place, perhaps\n",
+    });
+}
+
+/// Within which bounds an unknown number lies, and why it is unknown.
+fn describe_unknown_split(seen: &Seen, line: &mut Text) {
+    if let Some((least, most)) = seen.bounds {
+        line.pad_line().number(least).add(" to ").number(most);
+        line.add(match seen.pfn {
+            true => ": others replaced pages meanwhile, or it did itself, or gave some back\n",
+            false => ": frames are hidden, and a copy looks like a page that the others let go\n",
+        });
+    }
+    if seen.tally.maybe_taken > 0 {
+        line.pad_line().number(seen.tally.maybe_taken);
+        line.add(" pages of hugetlb memory that other processes let go, or lost\n");
+    }
+}
+
+/// Faults charged to the tool for which nothing was seen, where they are counted.
+fn unexplained(passed: &Passed) -> Option<u64> {
+    passed.tally.faults.map(|_| passed.tally.unexplained)
 }
 
 /// Whether the reader pinned the process's own pages, and what that was charged.
 fn describe_pins(care: &Care, line: &mut Text) {
     line.pad_line();
-    match care.not_pinned {
-        Some(obstacle) => line.add("copied, not pinned: ").add(obstacle.name()),
-        None => line.add("pinned what is the process's own"),
+    match (care.not_pinned, care.wholes_copied) {
+        (Some(obstacle), _) => line.add("copied, not pinned: ").add(obstacle.name()),
+        (None, false) => line.add("pinned what is the process's own"),
+        (None, true) => {
+            line.add("pinned what is the process's own, copied what may be in huge pages")
+        }
     };
     match care.pin_faults {
         Some(faults) => line.add("; ").number(faults).add(" faults in pins\n"),
@@ -335,6 +356,7 @@ fn write(text: &Text) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::charge::Bounds;
 
     fn passed(cold: bool, split: u64, copies_hide: bool) -> Passed {
         let mut tally = crate::measure::audit::Tally {
@@ -348,6 +370,7 @@ mod tests {
             cold,
             pfn: true,
             copies_hide,
+            bounds: (split, split),
             swap_unseen: false,
             tally,
             ended: Ok(()),
@@ -385,35 +408,52 @@ mod tests {
         says(&unknown, "unknown number in warm passes; predicted 0: NOT");
     }
 
-    /// Pages split that are known, by what else may have replaced some of them.
+    /// Pages split, by what else may have replaced some of them.
     #[test]
     fn what_somebody_else_may_have_done_is_unknown() {
-        let split = |stopped: bool, own: i64, huge_kib: i64, pin_faults: Option<u64>| {
+        let quiet = Bounds {
+            least: 150,
+            least_if_quiet: 200,
+            most: 200,
+            ..Bounds::default()
+        };
+        let told = |own: Option<i64>, pins: Option<u64>, bounds: Bounds| {
             let mut passed = passed(true, 200, false);
             passed.tally.fate.tracked = 200;
-            passed.tally.fate.split_exclusive = 3;
-            passed.faults = Some((own, 0));
-            passed.usage = Some(UsageDelta {
-                anon_huge_kib: huge_kib,
-                ..Default::default()
-            });
-            passed.care = pin_faults.map(|faults| Care {
+            passed.tally.bounds = bounds;
+            passed.faults = own.map(|own| (own, 0));
+            passed.care = pins.map(|faults| Care {
                 pin_faults: Some(faults),
                 ..Care::default()
             });
-            passed.doubt(stopped);
-            (passed.split(), passed.tally.fate.raced, passed.tracked())
+            passed.bound(10);
+            (passed.bounds, passed.split(), passed.tally.fate.raced)
         };
-        assert_eq!(split(true, 0, 0, None), (Some(200), 0, 200));
-        // The process runs, and has had faults of its own.
-        assert_eq!(split(false, 2, 0, None), (Some(200), 0, 200));
-        assert_eq!(split(false, 3, 0, None), (None, 0, 197));
-        assert_eq!(split(true, 3, 0, None), (Some(200), 0, 200));
-        // It was given huge pages, and not all of these pages had been shared.
-        assert_eq!(split(true, 0, 2048, None), (None, 0, 197));
-        // hybrid splits by pins alone.
-        assert_eq!(split(false, 999, 2048, Some(0)), (Some(0), 200, 197));
-        assert_eq!(split(false, 999, 2048, Some(2)), (Some(2), 198, 197));
+        assert_eq!(told(Some(0), None, quiet), ((200, 200), Some(200), 0));
+        // The process had faults of its own, each maybe of many pages; or nobody knows.
+        assert_eq!(told(Some(2), None, quiet), ((130, 200), None, 0));
+        assert_eq!(told(Some(99), None, quiet), ((0, 200), None, 0));
+        assert_eq!(told(None, None, quiet), ((0, 200), None, 0));
+        // Pages went meanwhile, or others were there.
+        let lost = Bounds { lost: 1, ..quiet };
+        assert_eq!(told(Some(0), None, lost), ((150, 200), None, 0));
+        let others = Bounds {
+            others: true,
+            ..quiet
+        };
+        assert_eq!(told(Some(0), None, others), ((150, 200), None, 0));
+        // Within a hundredth.
+        let close = Bounds {
+            least: 198,
+            others: true,
+            ..quiet
+        };
+        assert_eq!(told(Some(0), None, close), ((198, 200), Some(200), 0));
+        // hybrid splits by pins alone, but not with each fault there.
+        assert_eq!(told(Some(9), Some(0), quiet), ((0, 0), Some(0), 200));
+        assert_eq!(told(Some(9), Some(2), quiet), ((2, 2), Some(2), 198));
+        let unsure = Bounds { least: 0, ..others };
+        assert_eq!(told(Some(9), Some(2), unsure), ((0, 2), None, 198));
     }
 
     #[test]

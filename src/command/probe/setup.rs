@@ -13,6 +13,7 @@ use crate::proc::choice::selected;
 use crate::proc::lines::LineBuffer;
 use crate::proc::locks::flock as flock_of;
 use crate::proc::number::decimal;
+use crate::reader::hybrid::merging_was_never_used;
 use crate::sys::file::{
     Process, each_name, open, read_link, read_next, read_proc, read_whole, write_whole,
 };
@@ -92,7 +93,8 @@ const VALUE_BYTES: usize = 64;
 struct Undo {
     values: Vec<(&'static Change, Vec<u8, VALUE_BYTES>), { CHANGES.len() }>,
     swap: Option<Zram>,
-    /// Whether all that KSM has merged is to be taken apart: it had never run.
+    /// Whether all that KSM has merged is to be taken apart: it had never run. `hybrid` takes a count
+    /// of scans for pages that may be merged.
     unmerges: bool,
 }
 
@@ -236,21 +238,6 @@ fn holder(folder: &OwnedFd) -> Option<u64> {
 /// Written to `ksm/run`: takes everything apart that is merged, and sets the count of scans back
 /// to 0 (`unmerge_and_remove_all_rmap_items`, mm/ksm.c).
 const UNMERGE: &[u8] = b"2";
-
-/// Whether KSM is not running and never has: nothing is merged, and no scan was counted. `hybrid`
-/// takes a count for pages that may be merged.
-fn merging_was_never_used() -> bool {
-    let counts = [
-        file::MERGING,
-        c"/sys/kernel/mm/ksm/full_scans",
-        c"/sys/kernel/mm/ksm/pages_shared",
-    ];
-    let is_zero = |path| {
-        let mut buffer = [0; 32];
-        read_whole(path, &mut buffer).is_ok_and(|text| text.trim_ascii() == b"0")
-    };
-    counts.into_iter().all(is_zero)
-}
 
 /// Makes all changes that can be made; who asks for a kind whose need is not met is told so.
 fn change(undo: &mut Undo, quiet: bool, page_bytes: usize) -> Ours {

@@ -114,7 +114,7 @@ fn not_pinned<S: Sink>(
     let reasons = [
         (
             "large-folios",
-            "the machine had huge pages in use, or might have had",
+            "the machine had huge pages in use that were not all whole, or might have had",
         ),
         (
             "ksm-or-swap",

@@ -83,7 +83,8 @@ pub struct Rules {
     /// `pagemap_pmd_range`), whatever the others' mappings are; and a page that only one process
     /// maps is copied by a pin all the same while another maps any page of the folio
     /// (mm/memory.c, `wp_can_reuse_anon_folio`). Nothing else tells such a page: a VMA that gets
-    /// no huge page any more may still hold what one was broken into.
+    /// no huge page any more may still hold what one was broken into. Not so where all there are
+    /// are mapped as a whole ([`Large::Whole`](super::large::Large)): then [`doubt_wholes`] comes first.
     pub large_folios_possible: bool,
     /// Whether swapped pages may be brought in.
     pub swap_in: bool,
@@ -94,6 +95,17 @@ pub struct Rules {
 /// The default of [`Rules::pin_pages_min`]: a second call costs more than the second copy of
 /// so few pages (measured, see METHOD.md).
 pub const PIN_PAGES_MIN: usize = 3;
+
+/// Takes bit 56 from what may be mapped by one entry for a whole huge page of so many pages, a power
+/// of two: who copies it has nothing to fear. `first`: the number of the first page.
+pub fn doubt_wholes(entries: &mut [u64], first: u64, huge_pages: u64) {
+    for (page, word) in (first..).zip(entries) {
+        let entry = Entry(*word);
+        if !entry.file_or_shared_anon() && entry.may_be_of_a_whole(page, huge_pages) {
+            *word = entry.not_exclusive().0;
+        }
+    }
+}
 
 /// By the pagemap entry alone.
 #[must_use]
@@ -279,6 +291,35 @@ mod tests {
                 assert_eq!(pinned, harmless, "{entry:?}");
             }
         }
+    }
+
+    #[test]
+    fn what_may_be_of_a_huge_page_is_not_believed_to_be_the_targets_own() {
+        let own = PRESENT | EXCLUSIVE | SOFT_DIRTY;
+        let mut entries = [
+            // Where its frame lies in a huge page, there the page does; and not.
+            own | 0x1203,
+            own | 0x1205,
+            // A frame that is hidden; a page of a file, of a huge one, too; none.
+            own,
+            own | FILE | 0x1206,
+            EXCLUSIVE | 0x1207,
+            own | 0x1208,
+        ];
+        doubt_wholes(&mut entries, 0x7_0003, 512);
+        let shared = PRESENT | SOFT_DIRTY;
+        let want = [
+            shared | 0x1203,
+            own | 0x1205,
+            shared,
+            own | FILE | 0x1206,
+            EXCLUSIVE | 0x1207,
+            shared | 0x1208,
+        ];
+        assert_eq!(entries, want);
+        let ways = want.map(|word| way(Entry(word), SAFE));
+        use Way::{Absent, Copy, PinFile, PinOwn};
+        assert_eq!(ways, [Copy, PinOwn, Copy, PinFile, Absent, Copy]);
     }
 
     #[test]

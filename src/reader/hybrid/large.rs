@@ -1,39 +1,76 @@
-//! Whether anonymous memory of this machine may be in large folios.
+//! Whether anonymous memory of this machine may be in large folios, and in what state these are.
 
 use crate::proc::number::decimal;
 use crate::sys::Errno;
-use crate::sys::file::{each_name, open, read_whole};
+use crate::sys::file::{each_name, open, read_number, read_whole};
 use crate::text::Text;
 use core::ffi::CStr;
 
-/// Folders `hugepages-<size>kB` of it have `stats/nr_anon` since Linux 6.11: anonymous folios of
+/// Folders `hugepages-<size>kB` of it have `stats/nr_anon` since Linux 6.12: anonymous folios of
 /// that size, on the whole machine (Documentation/admin-guide/mm/transhuge.rst). Sizes that
 /// anonymous memory does not come in have none.
 const FOLDER: &CStr = c"/sys/kernel/mm/transparent_hugepage";
 
-/// Whether there may be a large folio of anonymous memory now. Unknown is yes.
-pub fn possible() -> bool {
+/// What large folios of anonymous memory there may be on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Large {
+    /// None.
+    None,
+    /// Huge pages of so many bytes, a power of two, and of each some process maps the whole by one
+    /// entry, of the level above single pages (a PMD). So a page that is mapped by an entry of its
+    /// own is part of none, if bit 56 of pagemap is set: the entry for the whole maps that page, too,
+    /// and is of another process, since no process maps a page of anonymous memory twice. It is counted
+    /// (fs/proc/task_mmu.c, `__folio_page_mapped_exclusively`), by page or, with
+    /// CONFIG_NO_PAGE_MAPCOUNT, by folio. And if the bit is not set, others map the page, and a pin
+    /// copies it alone, whatever it is part of.
+    Whole(u64),
+    /// Of any size, in any state. Unknown is this.
+    Any,
+}
+
+/// What there is now.
+#[must_use]
+pub fn now() -> Large {
+    match look() {
+        // The counts are read one after the other, and may have changed in between.
+        seen @ (Large::Whole(_), _) if look() != seen => Large::Any,
+        (large, _) => large,
+    }
+}
+
+/// With the number of huge pages.
+fn look() -> (Large, u64) {
+    let counts = counts();
     let mut buffer = [0; 16 << 10];
-    let Ok(vmstat) = read_whole(c"/proc/vmstat", &mut buffer) else {
-        return true;
-    };
-    may_be(vmstat, counts())
+    let vmstat = read_whole(c"/proc/vmstat", &mut buffer);
+    let huge = counts.map_or(0, |counts| counts.huge);
+    (vmstat.map_or(Large::Any, |text| large(text, counts)), huge)
 }
 
 /// By /proc/vmstat and the [`counts`].
-fn may_be(vmstat: &[u8], counts: Result<Counts, Errno>) -> bool {
-    let events = ["pgfault", "thp_fault_alloc", "thp_collapse_alloc"].map(|name| {
+fn large(vmstat: &[u8], counts: Result<Counts, Errno>) -> Large {
+    let value = |name: &str| {
         let mut lines = vmstat.split(|&byte| byte == b'\n');
         lines.find_map(|line| decimal(line.strip_prefix(name.as_bytes())?.strip_prefix(b" ")?))
-    });
+    };
+    let events = ["pgfault", "thp_fault_alloc", "thp_collapse_alloc"].map(value);
     match (events, counts) {
         // A kernel without huge pages.
-        ([Some(_), None, None], Err(_)) => false,
-        (_, Ok(Counts { some: true, .. })) => true,
-        (_, Ok(Counts { none: true, .. })) => false,
+        ([Some(_), None, None], Err(_)) => Large::None,
+        (_, Ok(Counts { some: true, .. })) => Large::Any,
+        (_, Ok(counts @ Counts { huge: 1.., .. })) => {
+            // Those that are mapped as a whole (mm/rmap.c, `__folio_add_rmap`), which vmstat counts
+            // in huge pages, and at once (mm/vmstat.c: each is more than a processor keeps for
+            // itself). A count of all that errs is too high (hugetlb pages that were moved).
+            match value("nr_anon_transparent_hugepages") == Some(counts.huge) {
+                true => Large::Whole(counts.huge_bytes),
+                false => Large::Any,
+            }
+        }
+        (_, Ok(Counts { none: true, .. })) => Large::None,
         // Nothing counts those that are there; since booting there was none.
-        ([_, Some(0), Some(0)], Ok(Counts { sizes: false, .. })) => false,
-        _ => true,
+        ([_, Some(0), Some(0)], Ok(Counts { sizes: false, .. })) => Large::None,
+        _ => Large::Any,
     }
 }
 
@@ -44,23 +81,46 @@ struct Counts {
     sizes: bool,
     /// A count is 0.
     none: bool,
-    /// A count is not 0, or cannot be read.
+    /// A count is not 0, or cannot be read, that is not the huge pages'.
     some: bool,
+    /// How many huge pages there are, if that is known.
+    huge: u64,
+    /// What a PMD maps; 0 if that is not known.
+    huge_bytes: u64,
 }
 
 fn counts() -> Result<Counts, Errno> {
-    let mut counts = Counts::default();
-    each_name(open(FOLDER)?, &mut |name| {
-        if name.starts_with(b"hugepages-") {
-            counts.sizes = true;
-            match count(name) {
-                Err(Errno::NOENT) => {}
-                Ok(0) => counts.none = true,
-                _ => counts.some = true,
-            }
+    let folder = open(FOLDER)?;
+    let huge_bytes = read_number(c"/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
+    let mut counts = Counts {
+        huge_bytes: huge_bytes.unwrap_or(0),
+        ..Counts::default()
+    };
+    each_name(folder, &mut |name| {
+        if let Some(size) = name.strip_prefix(b"hugepages-") {
+            counts.add(size_bytes(size), count(name));
         }
     })?;
     Ok(counts)
+}
+
+/// What the name of a folder ends in.
+fn size_bytes(size: &[u8]) -> Option<u64> {
+    decimal(size.strip_suffix(b"kB")?)?.checked_mul(1024)
+}
+
+impl Counts {
+    fn add(&mut self, bytes: Option<u64>, count: Result<u64, Errno>) {
+        self.sizes = true;
+        match count {
+            Err(Errno::NOENT) => {}
+            Ok(0) => self.none = true,
+            Ok(huge) if bytes == Some(self.huge_bytes) && self.huge_bytes.is_power_of_two() => {
+                self.huge = huge;
+            }
+            _ => self.some = true,
+        }
+    }
 }
 
 fn count(name: &[u8]) -> Result<u64, Errno> {
@@ -71,14 +131,25 @@ fn count(name: &[u8]) -> Result<u64, Errno> {
     path.add("/stats/nr_anon\0");
     let path = path.read().map_err(|_| Errno::NAMETOOLONG)?;
     let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|_| Errno::INVAL)?;
-    let mut buffer = [0; 64];
-    let text = read_whole(path, &mut buffer)?;
-    decimal(text.trim_ascii()).ok_or(Errno::IO)
+    read_number(path)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NONE: Counts = Counts {
+        sizes: true,
+        none: true,
+        some: false,
+        huge: 0,
+        huge_bytes: 2 << 20,
+    };
+    const NO_SIZES: Counts = Counts {
+        sizes: false,
+        none: false,
+        ..NONE
+    };
 
     #[test]
     fn large_folios_are_ruled_out_by_counts_or_by_there_never_having_been_one() {
@@ -86,23 +157,89 @@ mod tests {
             b"nr_free 7\nthp_fault_alloc 0\nthp_fault_allocated 3\nthp_collapse_alloc 0\n",
             b"thp_fault_alloc 9\nthp_collapse_alloc 0\n",
         );
-        let counts = |sizes, none, some| Ok(Counts { sizes, none, some });
-        // Linux 6.11 and later.
-        assert!(!may_be(once, counts(true, true, false)));
-        assert!(may_be(once, counts(true, true, true)));
+        // Linux 6.12 and later.
+        assert_eq!(large(once, Ok(NONE)), Large::None);
+        let some = Counts { some: true, ..NONE };
+        assert_eq!(large(once, Ok(some)), Large::Any);
         // Before.
-        assert!(!may_be(none, counts(false, false, false)));
-        assert!(may_be(once, counts(false, false, false)));
+        assert_eq!(large(none, Ok(NO_SIZES)), Large::None);
+        assert_eq!(large(once, Ok(NO_SIZES)), Large::Any);
         // Sizes below a huge page that nobody counts, and no sysfs.
-        assert!(may_be(none, counts(true, false, false)));
-        assert!(may_be(none, Err(Errno::NOENT)));
+        let uncounted = Counts {
+            sizes: true,
+            ..NO_SIZES
+        };
+        assert_eq!(large(none, Ok(uncounted)), Large::Any);
+        assert_eq!(large(none, Err(Errno::NOENT)), Large::Any);
         // A kernel without huge pages, and a text that is not understood.
-        assert!(!may_be(b"pgfault 7\n", Err(Errno::NOENT)));
-        assert!(may_be(b"pgfault 7\n", counts(false, false, false)));
-        assert!(may_be(b"nr_free 7\n", Err(Errno::NOENT)));
-        assert!(may_be(
-            b"thp_fault_alloc ?\nthp_collapse_alloc 0\n",
-            Err(Errno::NOENT)
-        ));
+        assert_eq!(large(b"pgfault 7\n", Err(Errno::NOENT)), Large::None);
+        assert_eq!(large(b"pgfault 7\n", Ok(NO_SIZES)), Large::Any);
+        assert_eq!(large(b"nr_free 7\n", Err(Errno::NOENT)), Large::Any);
+        let unclear = b"thp_fault_alloc ?\nthp_collapse_alloc 0\n";
+        assert_eq!(large(unclear, Err(Errno::NOENT)), Large::Any);
+    }
+
+    #[test]
+    fn huge_pages_are_whole_if_as_many_are_mapped_so_as_there_are_and_nothing_else_is_there() {
+        let vmstat = |whole: &str| {
+            let rest = "thp_fault_alloc 9\nthp_collapse_alloc 0\n";
+            std::format!("pgfault 7\nnr_anon_transparent_hugepages {whole}\n{rest}")
+        };
+        let huge = Counts { huge: 3, ..NONE };
+        let of = |whole, counts| large(vmstat(whole).as_bytes(), Ok(counts));
+        assert_eq!(of("3", huge), Large::Whole(2 << 20));
+        // One is mapped in parts, or by nobody; or was mapped between the looks.
+        assert_eq!(of("2", huge), Large::Any);
+        assert_eq!(of("4", huge), Large::Any);
+        assert_eq!(of("?", huge), Large::Any);
+        // A smaller size is there as well.
+        assert_eq!(of("3", Counts { some: true, ..huge }), Large::Any);
+        // All are gone since.
+        assert_eq!(of("3", NONE), Large::None);
+        let nothing = b"pgfault 7\nthp_fault_alloc 9\nthp_collapse_alloc 0\n";
+        assert_eq!(large(nothing, Ok(huge)), Large::Any);
+    }
+
+    #[test]
+    fn only_what_a_pmd_maps_counts_as_a_huge_page() {
+        let added = |huge_bytes, folders: &[(&[u8], Result<u64, Errno>)]| {
+            let mut counts = Counts {
+                huge_bytes,
+                ..Counts::default()
+            };
+            for &(size, count) in folders {
+                counts.add(size_bytes(size), count);
+            }
+            let Counts {
+                none, some, huge, ..
+            } = counts;
+            (none, some, huge)
+        };
+        let small: (&[u8], _) = (b"64kB", Ok(0));
+        assert_eq!(
+            added(2 << 20, &[small, (b"2048kB", Ok(5))]),
+            (true, false, 5)
+        );
+        assert_eq!(
+            added(2 << 20, &[small, (b"2048kB", Ok(0))]),
+            (true, false, 0)
+        );
+        assert_eq!(
+            added(2 << 20, &[small, (b"1024kB", Ok(5))]),
+            (true, true, 0)
+        );
+        assert_eq!(
+            added(2 << 20, &[(b"2048kB", Err(Errno::ACCESS))]),
+            (false, true, 0)
+        );
+        assert_eq!(
+            added(2 << 20, &[(b"8kB", Err(Errno::NOENT))]),
+            (false, false, 0)
+        );
+        // A size that is not known, or not to be reckoned with.
+        assert_eq!(added(0, &[small, (b"2048kB", Ok(5))]), (true, true, 0));
+        assert_eq!(added(3 << 20, &[(b"3072kB", Ok(5))]), (false, true, 0));
+        assert_eq!(added(0, &[(b"0kB", Ok(5))]), (false, true, 0));
+        assert_eq!(added(2 << 20, &[(b"2048", Ok(5))]), (false, true, 0));
     }
 }

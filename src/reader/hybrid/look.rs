@@ -1,6 +1,7 @@
 //! The look at the target's page table: a piece of pagemap ahead of what is read next. Small,
 //! so that little time passes between the look and the read.
 
+use super::decide::doubt_wholes;
 use crate::proc::pagemap::{Entry, file_offset};
 use crate::proc::status;
 use crate::sys::file::{Process, read_proc, read_words_at};
@@ -22,6 +23,8 @@ pub(super) struct Look {
     pid: i32,
     pagemap: OwnedFd,
     page_bytes: u64,
+    /// Pages of a huge page, where such may be mapped as a whole.
+    huge_pages: Option<u64>,
     entries: [u64; PAGES as usize],
     /// Number of the first page that was looked at, and how many were.
     first: u64,
@@ -30,11 +33,17 @@ pub(super) struct Look {
 }
 
 impl Look {
-    pub(super) const fn new(pid: i32, page_bytes: u64, pagemap: OwnedFd) -> Self {
+    pub(super) const fn new(
+        pid: i32,
+        page_bytes: u64,
+        huge_pages: Option<u64>,
+        pagemap: OwnedFd,
+    ) -> Self {
         Self {
             pid,
             pagemap,
             page_bytes,
+            huge_pages,
             // Not mapped: a new mapping could land in a gap of what is measured.
             entries: [0; PAGES as usize],
             first: 0,
@@ -62,6 +71,14 @@ impl Look {
     }
 
     fn look(&mut self, page: u64, wanted: u64) -> Result<(), Errno> {
+        self.read(page, wanted)?;
+        if let Some(huge_pages) = self.huge_pages {
+            doubt_wholes(&mut self.entries[..self.count as usize], page, huge_pages);
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, page: u64, wanted: u64) -> Result<(), Errno> {
         let offset = file_offset(page * self.page_bytes, self.page_bytes);
         let mut looks = 0;
         loop {

@@ -10,6 +10,7 @@
 
 pub mod decide;
 mod hands;
+mod joined;
 pub mod large;
 mod look;
 mod trust;
@@ -18,17 +19,19 @@ mod window;
 use super::files::Late;
 use super::map_files::Behind;
 use super::{End, Pass, Reader, Seen, Target};
-use crate::proc::lines::complete;
+use crate::proc::pagemap::{Entry, file_offset};
 use crate::proc::status;
 use crate::sys::Errno;
-use crate::sys::file::{Process, open_proc, read_number, read_proc, read_whole};
+use crate::sys::file::{Process, open_proc, read_proc, read_whole, read_words_at};
 use crate::sys::page_lists;
 use crate::sys::process::own_faults;
 use crate::sys::remote::RemoteSpan;
-use core::ffi::CStr;
 use decide::{PIN_PAGES_MIN, Rules, Runs, Way, Why};
 use hands::{Hands, Io};
+pub use joined::{merging_was_never_used, nothing_is_joined};
+use large::Large;
 use look::Look;
+use rustix::fd::AsFd;
 
 /// Bytes that are gathered before a call, unless one block is larger. More would leave the
 /// cache that the source has to pass through as well (measured: 1 MiB is slower in small VMAs).
@@ -103,6 +106,8 @@ pub struct Care {
     pub pin_faults: Option<u64>,
     /// Why no anonymous page is pinned, if none is, or none any more.
     pub not_pinned: Option<Obstacle>,
+    /// Pages that may be of a huge page mapped as a whole are copied, whosever they are.
+    pub wholes_copied: bool,
 }
 
 impl Care {
@@ -146,9 +151,14 @@ impl Hybrid {
     pub fn open(target: &Target<'_>) -> Result<Self, Errno> {
         let pid = target.pid;
         let pagemap = open_proc(Process::Id(pid), "pagemap")?;
+        let large = large_folios(pid, target.page_bytes as u64);
+        let huge_pages = match large {
+            Large::Whole(bytes) => Some((bytes / target.page_bytes as u64).max(1)),
+            Large::None | Large::Any => None,
+        };
         let rules = Rules {
             exclusive_is_safe: nothing_is_joined(pid) && nothing_is_half_swapped(),
-            large_folios_possible: large::possible(),
+            large_folios_possible: large == Large::Any,
             swap_in: target.manners.swap_in,
             pin_pages_min: PIN_PAGES_MIN,
         };
@@ -172,11 +182,12 @@ impl Hybrid {
         let care = Care {
             pin_faults: counted,
             not_pinned: obstacle,
+            wholes_copied: huge_pages.is_some(),
             ..Care::default()
         };
         // Last, and whole: what is made in parts is copied together.
         Ok(Self {
-            look: Look::new(pid, target.page_bytes as u64, pagemap),
+            look: Look::new(pid, target.page_bytes as u64, huge_pages, pagemap),
             rules,
             hands: Hands::new(target, mem, files, care),
             one_walk: target.manners.one_walk,
@@ -272,41 +283,29 @@ impl Reader for Hybrid {
     }
 }
 
-/// Whether KSM has joined none of the target's pages: a pin takes a joined page apart even
-/// where only one process maps it. Unknown is no.
-///
-/// `pages_shared` alone does not tell: of a joined page whose processes have ended, a child of one
-/// may hold the last copy, which counts nowhere until KSM comes by. So KSM must never have joined
-/// any: it does so in its second scan at the earliest (mm/ksm.c, `cmp_and_merge_page`: a page must
-/// have been seen with the same checksum), and only taking all of them apart sets the count of
-/// scans back to 0 (`unmerge_and_remove_all_rmap_items`). Or no VMA of the target is mergeable, as
-/// /proc/PID/ksm_stat says where it has the line (`ksm_process_mergeable`): joined pages are in such
-/// VMAs only, also those that came with a fork, and MADV_UNMERGEABLE takes them apart. Else
-/// smaps_rollup counts the target's own, where it has the field (Linux 6.7), for a walk through its
-/// page table; `ksm_merging_pages` does not count those that came with a fork.
-#[must_use]
-pub fn nothing_is_joined(pid: i32) -> bool {
-    const COUNTS: [&CStr; 3] = [
-        c"/sys/kernel/mm/ksm/run",
-        c"/sys/kernel/mm/ksm/full_scans",
-        c"/sys/kernel/mm/ksm/pages_shared",
-    ];
-    let counts = COUNTS.map(read_number);
-    if counts == [Ok(0); 3] {
-        return true;
+/// What large folios concern that process. Who sees no frames cannot tell pages of a huge page from
+/// others, unless the process has none (`AnonHugePages` of smaps_rollup: those mapped as a whole).
+fn large_folios(pid: i32, page_bytes: u64) -> Large {
+    match large::now() {
+        Large::Whole(_) if !sees_frames(page_bytes) => {
+            let mut buffer = [0; 4096];
+            let rollup = read_proc(Process::Id(pid), "smaps_rollup", &mut buffer);
+            match rollup.map(|text| status::kib_field(text, b"AnonHugePages")) {
+                Ok(Some(0)) => Large::None,
+                _ => Large::Any,
+            }
+        }
+        large => large,
     }
-    let mut buffer = [0; 4096];
-    let stat = read_proc(Process::Id(pid), "ksm_stat", &mut buffer);
-    if stat.is_ok_and(|text| complete(text).any(|line| line == b"ksm_mergeable: no")) {
-        return true;
-    }
-    let rollup = read_proc(Process::Id(pid), "smaps_rollup", &mut buffer);
-    if rollup.is_ok_and(|text| status::kib_field(text, b"KSM") == Some(0)) {
-        return true;
-    }
-    // No sysfs here, or a kernel without KSM, which has not the process's own count either.
-    let own = read_proc(Process::Id(pid), "ksm_merging_pages", &mut buffer).map(drop);
-    counts == [Err(Errno::NOENT); 3] && own == Err(Errno::NOENT)
+}
+
+/// Whether pagemap shows the frame of a page that is surely in memory: of the stack.
+fn sees_frames(page_bytes: u64) -> bool {
+    let mut word = [0];
+    let offset = file_offset((&raw const word).addr() as u64, page_bytes);
+    let pagemap = open_proc(Process::Myself, "pagemap");
+    let read = pagemap.and_then(|file| read_words_at(file.as_fd(), &mut word, offset));
+    read == Ok(1) && Entry(word[0]).frame().is_some()
 }
 
 /// Whether no page on this machine is in swap: one that is in memory, too, can be another

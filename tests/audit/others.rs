@@ -1,0 +1,372 @@
+//! Others at work on the same memory while `audit` reads it: what they have replaced is not told as
+//! split by the reader. Each event is proved to lie within the pass: it begins when the reader is at
+//! the front of a window, and has ended while the end of that part is still untouched.
+
+use super::common::{alone, command, is_root, kernel, number, vmread_splits, whole_stream};
+use super::helpers::{Target, get, signal, state, until};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::process::{Child, Command, Output, Stdio};
+
+const PAGE: u64 = 4096;
+/// The bits of an entry in pagemap that are a frame's number.
+const FRAME: u64 = (1 << 55) - 1;
+/// The pages of one window, in this order. Most of the first are absent: the reader is charged a fault
+/// for each.
+const SPARSE: u64 = 4096;
+/// Fork shares them.
+const SHARED: u64 = 2048;
+/// The process's own.
+const OWN: u64 = 2048;
+/// All of them.
+const WINDOW: u64 = SPARSE + SHARED + OWN;
+
+/// Prints the child, which shares its memory, and where that lies; does what it is told.
+const MEMORY: &str = r#"
+import ctypes, mmap, os, signal, sys, threading
+page, huge, size = 4096, 2 << 20, 32 << 20
+sparse, shared = 4096 * page, 2048 * page
+libc = ctypes.CDLL(None)
+memory = mmap.mmap(-1, 2 * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+first = -address % size
+middle, own = first + sparse, first + sparse + shared
+if "collapse" not in sys.argv:
+    memory.madvise(15)  # MADV_NOHUGEPAGE
+for at in range(first, middle, huge):  # so that no huge zero page fits
+    memory[at] = 1
+for at in range(middle, own, page):
+    memory[at] = 1
+child = os.fork()
+if child == 0:
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    while True:
+        signal.pause()
+for at in range(own, first + size, page):
+    memory[at] = 1
+filling = bytes([7]) * (first + size - own)
+def replace():
+    while True:
+        memory.madvise(4, own, len(filling))  # MADV_DONTNEED
+        memory[own:own + len(filling)] = filling
+if "replace" in sys.argv:
+    threading.Thread(target=replace, daemon=True).start()
+print(child, address + first, flush=True)
+sys.stdin.readline()
+for at in range(middle, first + size, huge):
+    memory.madvise(25, at, huge)  # MADV_COLLAPSE
+sys.stdin.read()
+"#;
+
+/// Changes one byte of each of so many pages at a place, or reads it, or makes the pages huge ones, once
+/// it is told to.
+const OTHER: &str = r#"
+import ctypes, os, sys
+way, pid, start, pages, page = sys.argv[1], *map(int, sys.argv[2:]), 4096
+libc = ctypes.CDLL(None, use_errno=True)
+class Part(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
+own = ctypes.create_string_buffer(b"\x09" * 1024, 1024)
+mem = os.open(f"/proc/{pid}/mem", os.O_RDWR)
+print("ready", flush=True)
+sys.stdin.readline()
+if way == "collapse":
+    span, process = Part(start, pages * page), os.pidfd_open(pid)
+    done = libc.syscall(440, process, ctypes.byref(span), ctypes.c_size_t(1), 25, 0)  # process_madvise
+    sys.exit(0 if done == span.len else os.strerror(ctypes.get_errno()))
+for at in range(start, start + pages * page, 1024 * page):
+    theirs = (Part * 1024)(*(Part(at + number * page, 1) for number in range(1024)))
+    if way == "mem":
+        done = sum(os.pwrite(mem, b"\x09", part.base) for part in theirs)
+    else:
+        call = {"readv": libc.process_vm_readv, "writev": libc.process_vm_writev}[way]
+        mine = Part(ctypes.addressof(own), 1024)
+        done = call(pid, ctypes.byref(mine), 1, theirs, 1024, 0)
+    if done != 1024:
+        sys.exit(os.strerror(ctypes.get_errno()))
+"#;
+
+fn python(script: &str) -> Command {
+    let mut python = Command::new("/usr/bin/python3");
+    python.args(["-c", script]);
+    python
+}
+
+/// Such a process.
+struct Memory {
+    target: Target,
+    start: u64,
+}
+
+impl Memory {
+    fn new(mode: &str) -> Self {
+        let target = Target::of(python(MEMORY).arg(mode));
+        let (_, start) = target.ready.split_once(' ').unwrap();
+        let start = start.parse().unwrap();
+        Self { target, start }
+    }
+
+    /// What pagemap says of some of its pages.
+    fn entries(&self, start: u64, pages: u64) -> Vec<u64> {
+        let pagemap = File::open(format!("/proc/{}/pagemap", self.target.pid())).unwrap();
+        let mut entries = vec![0; pages as usize * 8];
+        // Behind the end of user space there is nothing.
+        let got = pagemap.read_at(&mut entries, start / PAGE * 8).unwrap();
+        let words = entries[..got].as_chunks::<8>().0.iter();
+        words.map(|word| u64::from_ne_bytes(*word)).collect()
+    }
+
+    fn is_present(&self, page: u64) -> bool {
+        self.entries(self.start + page * PAGE, 1)[0] >> 63 == 1
+    }
+
+    /// The frames of private anonymous pages, by address.
+    fn frames(&self) -> BTreeMap<u64, u64> {
+        let maps = fs::read_to_string(format!("/proc/{}/maps", self.target.pid())).unwrap();
+        let mut frames = BTreeMap::new();
+        for line in maps.lines().filter(|line| line.contains("p ")) {
+            let (range, _) = line.split_once(' ').unwrap();
+            let (start, end) = range.split_once('-').unwrap();
+            let [start, end] = [start, end].map(|at| u64::from_str_radix(at, 16).unwrap());
+            let entries = self.entries(start, (end - start) / PAGE);
+            let pages = (start..).step_by(PAGE as usize).zip(entries);
+            let anonymous = pages.filter(|(_, entry)| entry >> 61 & 0b101 == 0b100);
+            frames.extend(anonymous.map(|(at, entry)| (at, entry & FRAME)));
+        }
+        frames
+    }
+
+    /// An audit of it begins, in pieces so small that it takes its time.
+    fn audit(&self, option: &str) -> Child {
+        command(&format!(
+            "audit --method vmread --block 256 {option} {}",
+            self.target.pid()
+        ))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+    }
+
+    /// Until a reader has begun with the pages in front.
+    fn until_it_is_read(&self) {
+        until("it is read", || self.is_present(1));
+    }
+
+    /// Whether no reader has come to the pages that fork shares yet.
+    fn is_not_done(&self) -> bool {
+        !self.is_present(SPARSE - 1)
+    }
+}
+
+/// Pages with another frame, in a part of memory and elsewhere.
+fn moved(before: &BTreeMap<u64, u64>, after: &BTreeMap<u64, u64>, part: &Range<u64>) -> (i64, i64) {
+    let mut moved = (0, 0);
+    for (at, frame) in before {
+        if after.get(at).is_some_and(|now| now != frame) {
+            *(if part.contains(at) {
+                &mut moved.0
+            } else {
+                &mut moved.1
+            }) += 1;
+        }
+    }
+    moved
+}
+
+/// What an audit says that its reader has split: at least and at most so many pages, and whether that is
+/// one number. Of a number, a hundredth may be somebody else's.
+fn told(output: &Output) -> (i64, i64, bool) {
+    let row = &whole_stream(&String::from_utf8_lossy(&output.stdout)).rows[0];
+    assert_eq!(row["status"], "ok", "{row:?}");
+    let words = String::from_utf8_lossy(&output.stderr);
+    if let Some(split) = number(row, "split_pages") {
+        assert_eq!(output.status.code(), Some(0), "{words}");
+        return (split - split / 100, split, true);
+    }
+    assert_eq!(output.status.code(), Some(3), "{words}");
+    let [least, most] =
+        ["split_at_least_pages", "split_at_most_pages"].map(|column| get(row, column));
+    let bounds = format!(" {least} to {most}: others replaced pages meanwhile");
+    assert!(words.contains(&bounds), "{words}");
+    (least, most, false)
+}
+
+/// Whether what is asked for can be seen here.
+fn can_be_seen() -> bool {
+    let can = is_root() && vmread_splits();
+    if !can {
+        eprintln!("skipped: frames are hidden, or vmread splits nothing here");
+    }
+    can
+}
+
+/// Tries, on memory of its own each time, until the event was within the pass.
+fn tried(mut attempt: impl FnMut() -> bool) {
+    assert!((0..20).any(|_| attempt()), "never within the pass");
+}
+
+/// A thread gives up the process's own pages and fills them anew, all the time.
+#[test]
+fn what_a_running_process_replaces_is_not_told_as_split() {
+    if !can_be_seen() {
+        return;
+    }
+    tried(|| {
+        let memory = Memory::new("replace");
+        let own = memory.start + (SPARSE + SHARED) * PAGE..memory.start + WINDOW * PAGE;
+        let last = || memory.entries(own.end - PAGE, 1)[0];
+        let before = memory.frames();
+        let audit = memory.audit("");
+        memory.until_it_is_read();
+        for _ in 0..2 {
+            let was = last();
+            until("a round", || ![was, 0].contains(&last()));
+        }
+        let is_within = memory.is_not_done();
+        let output = audit.wait_with_output().unwrap();
+        let (_, split) = moved(&before, &memory.frames(), &own);
+        let (from, to, _) = told(&output);
+        assert!(
+            from <= split && to >= SHARED as i64,
+            "{from} to {to}: {split}"
+        );
+        is_within
+    });
+}
+
+/// Another process replaces the shared pages, in some way, of one that runs or stands.
+fn by_another(way: &str, option: &str) {
+    tried(|| {
+        let memory = Memory::new(way);
+        let start = memory.start + SPARSE * PAGE;
+        let part = start..start + SHARED * PAGE;
+        let pid = memory.target.pid().to_string();
+        let mut other =
+            Target::of(python(OTHER).args([way, &pid, &start.to_string(), &SHARED.to_string()]));
+        assert_eq!(other.ready, "ready");
+        let before = memory.frames();
+        let audit = memory.audit(option);
+        memory.until_it_is_read();
+        other
+            .process
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(b"go\n")
+            .unwrap();
+        assert!(other.process.wait().unwrap().success());
+        let (by_other, _) = moved(&before, &memory.frames(), &part);
+        let is_within = memory.is_not_done();
+        let output = audit.wait_with_output().unwrap();
+        assert_eq!(by_other, SHARED as i64);
+        let (_, elsewhere) = moved(&before, &memory.frames(), &part);
+        let (from, to, _) = told(&output);
+        assert!(
+            !is_within || from <= elsewhere,
+            "{from} to {to}: {elsewhere}"
+        );
+        is_within
+    });
+}
+
+#[test]
+fn what_another_process_writes_to_is_not_told_as_split() {
+    if can_be_seen() {
+        for way in ["writev", "mem"] {
+            by_another(way, "");
+            by_another(way, "--stop");
+        }
+    }
+}
+
+#[test]
+fn what_another_reader_splits_is_not_told_as_split() {
+    if can_be_seen() {
+        by_another("readv", "");
+        by_another("readv", "--stop");
+    }
+}
+
+/// Two audits at once of a process that stands: of what was split each page is one's or the other's.
+#[test]
+fn two_readers_have_not_split_more_than_was_shared() {
+    if !can_be_seen() {
+        return;
+    }
+    tried(|| {
+        let memory = Memory::new("waits");
+        let pid = memory.target.pid().to_string();
+        signal(&pid, "STOP");
+        until("it stands", || state(&pid) == 'T');
+        let before = memory.frames();
+        let outputs =
+            [memory.audit(""), memory.audit("")].map(|audit| audit.wait_with_output().unwrap());
+        let (split, _) = moved(&before, &memory.frames(), &(0..u64::MAX));
+        assert!(split >= SHARED as i64);
+        let [one, two] = outputs.each_ref().map(told);
+        assert!(one.0 + two.0 <= split, "{one:?} {two:?}: {split}");
+        assert!(
+            one.1 + two.1 >= split - split / 100,
+            "{one:?} {two:?}: {split}"
+        );
+        // Else the one began when the other was past it.
+        !one.2 || !two.2
+    });
+}
+
+/// Whether pages can be made huge ones on demand, and are not made so before.
+fn collapses() -> bool {
+    let enabled = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    let on_demand = enabled.is_ok_and(|mode| !mode.contains("[always]"));
+    let collapses = kernel() >= (6, 1) && on_demand;
+    if !collapses {
+        eprintln!("skipped: no MADV_COLLAPSE here, or huge pages without it");
+    }
+    collapses
+}
+
+/// The process has its pages made huge, those that fork shares and its own: no fault, but other frames.
+#[test]
+fn what_a_process_makes_huge_is_not_told_as_split() {
+    let Some(_alone) = alone() else { return };
+    if !can_be_seen() || !collapses() {
+        return;
+    }
+    tried(|| {
+        let mut memory = Memory::new("collapse");
+        let part = memory.start + SPARSE * PAGE..memory.start + WINDOW * PAGE;
+        let before = memory.frames();
+        let audit = memory.audit("");
+        memory.until_it_is_read();
+        let input = memory.target.process.stdin.as_mut().unwrap();
+        input.write_all(b"go\n").unwrap();
+        let mut is_done = false;
+        until("it has huge pages, or there are none", || {
+            is_done = moved(&before, &memory.frames(), &part).0 == (SHARED + OWN) as i64;
+            is_done || state(&memory.target.pid().to_string()) == 'Z'
+        });
+        let is_within = is_done && memory.is_not_done();
+        let output = audit.wait_with_output().unwrap();
+        if !is_within {
+            return false;
+        }
+        let (_, elsewhere) = moved(&before, &memory.frames(), &part);
+        let (from, to, _) = told(&output);
+        assert!(from <= elsewhere, "{from} to {to}: {elsewhere}");
+        true
+    });
+}
+
+/// As khugepaged does, of a process that stands.
+#[test]
+fn what_is_made_huge_from_outside_is_not_told_as_split() {
+    let Some(_alone) = alone() else { return };
+    if can_be_seen() && collapses() {
+        by_another("collapse", "");
+        by_another("collapse", "--stop");
+    }
+}
