@@ -494,6 +494,7 @@ impl From<FixtureError> for Error {
             FixtureError::Kernel(doing, errno) => Self::Kernel(doing, errno),
             FixtureError::Barrier(what) => Self::Invalid(what),
             FixtureError::Lost => Self::Invalid("the child was lost"),
+            FixtureError::Stopped => Self::Invalid("somebody else has stopped the child"),
         }
     }
 }

@@ -13,7 +13,9 @@ use cowitness::sys::{Region, RemoteAddr};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const PAGE: usize = 4096;
@@ -299,12 +301,22 @@ fn a_fork_between_look_and_read_is_told_page_by_page() {
     }
 }
 
-/// A child that rewrites its memory and forks, for ever.
+/// Whether all the memory of a forking child is its own: no child of its own shares it, and it has
+/// written each page since.
+static OWN: AtomicU8 = AtomicU8::new(0);
+
+/// A child that rewrites its memory and forks, for ever. For a while before each fork its [`OWN`]
+/// is 1.
 fn forking(region: &mut Region) -> Child {
     match fork().unwrap() {
         Side::Parent(child) => child,
         Side::Child => loop {
             rewrite(region);
+            OWN.store(1, Ordering::SeqCst);
+            for _ in 0..100_000 {
+                std::hint::spin_loop();
+            }
+            OWN.store(0, Ordering::SeqCst);
             match fork() {
                 Ok(Side::Child) => exit(0),
                 // Killed and reaped.
@@ -315,37 +327,62 @@ fn forking(region: &mut Region) -> Child {
     }
 }
 
+/// Stops a forking child while all its memory is its own.
+fn halted_with_its_own(child: &Child) -> Halted {
+    let memory = fs::File::open(format!("/proc/{}/mem", child.pid())).unwrap();
+    for _ in 0..10_000 {
+        let halted = Halted::stop(child.pid()).unwrap();
+        let mut own = [0];
+        let at = OWN.as_ptr() as u64;
+        memory.read_exact_at(&mut own, at).unwrap();
+        if own == [1] {
+            return halted;
+        }
+        drop(halted);
+        std::thread::sleep(std::time::Duration::from_micros(300));
+    }
+    panic!("never stopped with all its memory its own");
+}
+
+/// Pages that a reader which trusts pagemap still has pinned in one pass, and faults of it.
+fn fresh_pass(child: &Child, span: RemoteSpan, buffer: &mut [u8]) -> (u64, u64) {
+    let mut reader = Hybrid::open(&Target::process(child.pid(), PAGE)).unwrap();
+    let pass = reader.pass(&mut [span].into_iter(), 1 << 20, buffer, None);
+    assert_eq!((pass.bytes, pass.end), (span.len, End::Complete));
+    assert!(buffer.iter().all(|&byte| byte == 9));
+    let care = reader.care().unwrap();
+    (care.pinned, care.pin_faults.unwrap())
+}
+
+/// A process that forks between the look at its pages and their pin makes that pin copy; one that
+/// stands still does not. A reader that was charged a fault pins no more: each pass has a new one.
 #[test]
 fn nothing_races_with_a_process_that_is_halted() {
+    const PAGES: usize = 1024;
     let _turn = turn();
-    let mut region = Region::new(1024 * PAGE).unwrap();
+    let mut region = Region::new(PAGES * PAGE).unwrap();
     region.small_pages();
     region.bytes_mut().fill(9);
     let span = RemoteSpan {
         start: RemoteAddr(region.address() as u64),
-        len: 1024 * PAGE as u64,
+        len: (PAGES * PAGE) as u64,
     };
     let child = forking(&mut region);
-    let _halted = Halted::stop(child.pid()).unwrap();
-    // Of what a child of its own shares, each page is unshared in place once that has ended.
-    let children = format!("/proc/{0}/task/{0}/children", child.pid());
-    wait_for("its children have ended", &|| {
-        let children = fs::read_to_string(&children).unwrap_or_default();
-        let mut pids = children.split_whitespace();
-        pids.all(|pid| state(pid.parse().unwrap()) == 'Z')
-    });
-    let target = Target::process(child.pid(), PAGE);
-    let mut reader = Hybrid::open(&target).unwrap();
     let mut buffer = vec![0; BUFFER_BYTES];
-    let mut raced = [0; 20];
-    for raced in &mut raced {
-        let pass = reader.pass(&mut [span].into_iter(), 1 << 20, &mut buffer, None);
-        assert_eq!((pass.bytes, pass.end), (span.len, End::Complete));
-        assert!(buffer.iter().all(|&byte| byte == 9));
-        *raced = reader.care().unwrap().pin_faults.unwrap();
+    let halted = halted_with_its_own(&child);
+    let passes = [(); 20].map(|()| fresh_pass(&child, span, &mut buffer));
+    if passes[0].0 == 0 {
+        eprintln!("skipped: where KSM, swap or large folios are in use nothing is pinned");
+        return;
     }
-    // The first pass is a rehearsal, and unshares in place what there is.
-    assert_eq!(raced[19], raced[0]);
+    assert_eq!(passes, [(PAGES as u64, 0); 20]);
+    drop(halted);
+    if !common::vmread_splits() {
+        eprintln!("pins copy nothing on this kernel: nothing races with a running process either");
+        return;
+    }
+    let raced = (0..1000).any(|_| fresh_pass(&child, span, &mut buffer).1 > 0);
+    assert!(raced, "a running process never raced with a pin");
 }
 
 /// ptrace takes any process, stops it, and lets it go.

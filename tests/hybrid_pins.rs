@@ -125,21 +125,24 @@ fn one_page_that_is_not_the_targets_own_ends_the_pinning() {
     );
 }
 
-/// A process whose memory a child of its own once shared, and which a pipe holds. Prints where.
+/// A process whose memory a child of its own once shared, and which a pipe holds. It lies below all
+/// else that the process has, and so is read first. Prints where.
 const HELD: &str = r#"
-import ctypes, fcntl, mmap, os, signal, sys
-PAGES, PAGE = 64, 4096
+import ctypes, fcntl, os, signal, sys
+PAGES, PAGE, at = 64, 4096, 1 << 20
 libc = ctypes.CDLL(None)
-mapped = mmap.mmap(-1, PAGES * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-mapped.madvise(15)  # MADV_NOHUGEPAGE
-mapped[:] = bytes([9]) * (PAGES * PAGE)
+libc.mmap.restype = ctypes.c_size_t
+# Readable and writable, MAP_FIXED_NOREPLACE | MAP_ANONYMOUS | MAP_PRIVATE.
+mapped = libc.mmap(*map(ctypes.c_size_t, (at, PAGES * PAGE)), 3, 0x100022, -1, ctypes.c_size_t(0))
+assert mapped == at
+assert libc.madvise(ctypes.c_size_t(at), ctypes.c_size_t(PAGES * PAGE), 15) == 0  # MADV_NOHUGEPAGE
+ctypes.memset(at, 9, PAGES * PAGE)
 child = os.fork()
 if child == 0:
     while True:
         signal.pause()
 os.kill(child, 9)
 os.waitpid(child, 0)
-at = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
 read, write = os.pipe()
 fcntl.fcntl(write, 1031, PAGES * PAGE)  # F_SETPIPE_SZ
 part = (ctypes.c_size_t * 2)(at, PAGES * PAGE)
@@ -167,19 +170,22 @@ fn trust_that_one_pass_has_lost_stays_lost() {
     let output = run(&format!("audit --method hybrid --stop --warm 2 {pid}"));
     let rows = whole_stream(&stdout(&output)).rows;
     let cold = &rows[0];
-    assert!(get(cold, "pin_faults") > 0, "{cold:?}");
+    // The first call pins one page, which is copied; none is pinned after that.
+    let moved = moved(&before, &frames(pid, memory)) as i64;
+    assert_eq!((moved, get(cold, "pin_faults")), (1, 1), "{cold:?}");
+    assert_eq!(get(cold, "split_pages"), moved, "{cold:?}");
+    assert_eq!(get(cold, "split_exclusive_pages"), moved, "{cold:?}");
     for warm in &rows[1..] {
         let figures = ["pin_faults", "split_pages", "unexplained_faults"];
         assert_eq!(figures.map(|name| get(warm, name)), [0; 3], "{warm:?}");
     }
-    // Those that were split are all of the cold pass's one call.
-    let moved = moved(&before, &frames(pid, memory)) as i64;
-    assert!(moved <= get(cold, "split_exclusive_pages"), "{moved}");
     let words = String::from_utf8(output.stderr).unwrap();
-    let faults = get(cold, "pin_faults");
-    let says = format!("copied, not pinned: fault; {faults} faults in pins");
-    assert!(words.contains(&says), "{words}");
+    let says = "copied, not pinned: fault; 1 faults in pins";
+    assert!(words.contains(says), "{words}");
 }
+
+/// How often it is tried to find pages on a list.
+const ATTEMPTS: usize = 30;
 
 /// Reads it on that processor until the kernel has put it on a list of pages to be moved.
 fn put_on_a_list(alone: &Alone, number: usize) {
@@ -203,19 +209,26 @@ fn pages_on_a_list_of_another_processor_are_not_split() {
         eprintln!("skipped: this needs two processors");
         return;
     }
-    let shown = [Method::Vmread, Method::Hybrid].map(|method| {
+    let split_by = |method| {
         let alone = Alone::new();
         let before = alone.frames();
         put_on_a_list(&alone, 1);
         cpu::pin(0).unwrap();
         let care = read(method, alone.process.pid(), alone.memory);
         (moved(&before, &alone.frames()), care)
-    });
-    let [(split, _), (by_hybrid, care)] = shown;
-    if split == 0 {
-        eprintln!("skipped: the kernel has emptied the list meanwhile");
+    };
+    // The kernel may empty the list meanwhile, and then nobody splits: that proves nothing.
+    let mut shown = 0;
+    for _ in 0..ATTEMPTS {
+        let (split, _) = split_by(Method::Vmread);
+        let (by_hybrid, care) = split_by(Method::Hybrid);
+        assert_eq!(by_hybrid, 0, "{care:?}; vmread split {split}");
+        shown += usize::from(split > 0);
+        if shown == 3 {
+            return;
+        }
     }
-    assert_eq!(by_hybrid, 0, "{care:?}; vmread split {split}");
+    panic!("vmread split in {shown} of {ATTEMPTS} attempts");
 }
 
 /// Processes whose equal pages KSM joins; those that it knows end, and a child of one keeps the

@@ -227,7 +227,7 @@ fn setting_up_without_the_rights_is_no_clean_end() {
     let wants = |file: &str| said.contains(&format!("{file}: 0 -> ")) && said.contains("EACCES");
     for (kind, file) in [("hugetlb", "nr_hugepages"), ("ksm", "ksm/run")] {
         let mut of = rows.iter().filter(|row| row.contains(&format!(",{kind},")));
-        let denied = of.all(|row| row.ends_with("skipped:needs-privilege"));
+        let denied = of.all(|row| row.contains(",skipped:needs-privilege,"));
         assert!(denied || !wants(file), "{text}{said}");
     }
     if wants("nr_hugepages") {
@@ -261,7 +261,7 @@ fn a_device_that_may_not_be_swapped_to_is_taken_away() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let rows: Vec<&str> = text.lines().filter(|it| it.starts_with("probe,")).collect();
     assert_eq!((rows.len(), output.status.code()), (4, Some(3)), "{said}");
-    let denied = rows.iter().all(|row| row.ends_with("needs-privilege"));
+    let denied = rows.iter().all(|row| row.contains("needs-privilege,"));
     assert!(denied, "{text}{said}");
     assert!(said.contains("swap to a new device: EPERM\n"), "{said}");
 }
@@ -361,7 +361,7 @@ fn what_is_taken_away_meanwhile_is_no_clean_end() {
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
     fs::write(ENABLED, "madvise").unwrap();
     let output = child.wait_with_output().unwrap();
-    assert!(rest.iter().any(|row| row.ends_with("skipped:needs-setup")));
+    assert!(rest.iter().any(|row| row.contains(",skipped:needs-setup,")));
     assert_eq!(output.status.code(), Some(3));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(

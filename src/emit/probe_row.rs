@@ -129,7 +129,7 @@ record! {
         target_referenced_kib: Option<i64>,
         /// Pages of the range that became soft-dirty.
         soft_dirty_pages: Option<u64>,
-        /// VMAs.
+        /// VMAs; one that grew is none more: see the last column.
         vma_change: Option<i64>,
         /// Pages of the range whose entry in the parent's page table changed its frame.
         partner_changed_pages: Option<u64>,
@@ -137,6 +137,8 @@ record! {
         partner_private_kib: Option<i64>,
         /// Whether the question was answered.
         status: Status<'a>,
+        /// VmSize of the child, all of it: what its mappings grew by, populated or not.
+        target_vm_size_kib: Option<i64>,
     }
 }
 
@@ -151,7 +153,7 @@ mod tests {
         swapped_in_pages,target_minflt,target_majflt,reader_minflt,reader_majflt,target_rss_kib,\
         target_pss_kib,target_private_kib,target_shared_dirty_kib,target_anon_huge_kib,\
         target_referenced_kib,soft_dirty_pages,vma_change,partner_changed_pages,\
-        partner_private_kib,status";
+        partner_private_kib,status,target_vm_size_kib";
 
     #[test]
     fn columns_are_the_interface() {

@@ -7,7 +7,7 @@ use super::pass::{TimedPass, timed, touch_stack, verifying};
 use super::plan::Case;
 use crate::emit::bench_row::NOT_APPLICABLE;
 use crate::emit::record::Status;
-use crate::fixture::{Arena, Exclusive, Fixture, FixtureError};
+use crate::fixture::{Arena, Exclusive, Fixture, FixtureError, TARGET_STOPPED};
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
 use crate::reader::hybrid::Obstacle;
@@ -165,11 +165,11 @@ impl Bench {
             return Ok(measured);
         }
         let ended = match Fixture::fork_with(arena, self.clock, self.exclusive) {
-            Ok(fixture) => {
-                let ended = self.measure(case, &fixture, arena, &mut measured);
-                let parted = self.part(fixture, &measured);
-                ended.and(parted.map_err(Stop::Run))
-            }
+            Ok(fixture) => match self.measure(case, &fixture, arena, &mut measured) {
+                // It does not answer any more.
+                Err(Stop::Run(error)) => Err(Stop::Run(error)),
+                ended => ended.and(self.part(fixture, &measured).map_err(Stop::Run)),
+            },
             Err(error) => Err(Stop::Run(error)),
         };
         match ended {
@@ -177,6 +177,9 @@ impl Bench {
             Err(Stop::Status(status)) => measured.status = status,
             // A row like any other; the next child may live.
             Err(Stop::Run(FixtureError::Lost)) => measured.status = Status::Skipped(TARGET_LOST),
+            Err(Stop::Run(FixtureError::Stopped)) => {
+                measured.status = Status::Skipped(TARGET_STOPPED);
+            }
             Err(Stop::Run(error)) => return Err(error),
         }
         Ok(measured)
@@ -254,8 +257,7 @@ impl Bench {
         let may_have_split = measured.after.is_none_or(|after| after.split > 0);
         let has_written = self.first_write || self.exclusive != Exclusive::None;
         let owns = may_have_split || has_written && self.backing == Backing::Small;
-        // One that somebody else has stopped would not answer.
-        match owns && fixture.is_parked() == Ok(true) {
+        match owns {
             true => fixture.give_back(),
             false => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! /proc/PID/stat, as far as it is needed: who it is, how it is, what it faulted.
+//! /proc/PID/stat, as far as it is needed: who it is, how it is, what it faulted, what it maps.
 //!
 //! Source: proc_pid_stat(5); `do_task_stat` in fs/proc/array.c.
 
@@ -17,6 +17,9 @@ pub struct Stat {
     pub minflt: u64,
     /// Major faults, likewise.
     pub majflt: u64,
+    /// Bytes of all its mappings (`vsize`; the same as VmSize in its status: both are the memory
+    /// map's `total_vm`); 0 once it has none.
+    pub mapped_bytes: u64,
 }
 
 impl Stat {
@@ -38,7 +41,9 @@ impl Stat {
         let minflt = decimal(fields.nth(5)?)?;
         // cminflt stands between.
         let majflt = decimal(fields.nth(1)?)?;
-        // With cmajflt begun, majflt is not cut.
+        // cmajflt and what else comes up to starttime stand between.
+        let mapped_bytes = decimal(fields.nth(10)?)?;
+        // With rss begun, vsize is not cut.
         fields.next()?;
         Some(Self {
             pid: process_id(pid.trim_ascii_end())?,
@@ -46,6 +51,7 @@ impl Stat {
             ppid,
             minflt,
             majflt,
+            mapped_bytes,
         })
     }
 }
@@ -67,6 +73,7 @@ mod tests {
             ppid: 3505,
             minflt: 102,
             majflt: 7,
+            mapped_bytes: 3_133_440,
         };
         assert_eq!(Stat::parse(STAT), Some(expected));
     }
@@ -86,13 +93,14 @@ mod tests {
             let mut text = std::vec::Vec::new();
             text.extend(b"41 (");
             text.extend(name);
-            text.extend(b") S 40 41 41 0 -1 4194304 5 60 7 80 0 0\n");
+            text.extend(b") S 40 41 41 0 -1 4194304 5 60 7 80 1 2 3 4 -20 0 1 0 99 8192 2\n");
             let expected = Stat {
                 pid: 41,
                 state: b'S',
                 ppid: 40,
                 minflt: 5,
                 majflt: 7,
+                mapped_bytes: 8192,
             };
             assert_eq!(
                 Stat::parse(&text),
@@ -105,19 +113,22 @@ mod tests {
 
     #[test]
     fn what_is_cut_or_no_number_is_refused() {
-        let cases: [&[u8]; 12] = [
+        let cases: [&[u8]; 15] = [
             b"",
             b"41",
             b"41 (a",
             b")(",
             b"41 (a)",
             b"41 (a) S 40 41 41 0 -1 4194304 5 60 7",
-            b"41 (a) S 40 41 41 0 -1 4194304 5 60 7 ",
-            b"41 (a) SS 40 41 41 0 -1 4194304 5 60 7 80",
-            b"41 (a) S -1 41 41 0 -1 4194304 5 60 7 80",
-            b"2147483648 (a) S 40 41 41 0 -1 4194304 5 60 7 80",
-            b"41 (a) S 40 41 41 0 -1 4194304 111111111111111111111 60 7 80",
-            b"x (a) S 40 41 41 0 -1 4194304 5 60 7 80",
+            b"41 (a) S 40 41 41 0 -1 4194304 5 60 7 80",
+            b"41 (a) S 40 41 41 0 -1 4194304 5 60 7 80 1 2 3 4 20 0 1 0 99 81",
+            b"41 (a) S 40 41 41 0 -1 4194304 5 60 7 80 1 2 3 4 20 0 1 0 99 -1 2",
+            b"41 (a) SS 40 41 41 0 -1 4194304 5 60 7 80 1 2 3 4 20 0 1 0 99 8192 2",
+            b"41 (a) S -1 41 41 0 -1 4194304 5 60 7 80 1 2 3 4 20 0 1 0 99 8192 2",
+            b"2147483648 (a) S 40 41 41 0 -1 4194304 5 60 7 80 1 2 3 4 20 0 1 0 99 8192 2",
+            b"41 (a) S 40 41 41 0 -1 4194304 111111111111111111111 60 7 80 1 2 3 4 20 0 1 0 99 8 2",
+            b"41 (a) S 40 41 41 0 -1 4194304 5 60 x 80 1 2 3 4 20 0 1 0 99 8192 2",
+            b"x (a) S 40 41 41 0 -1 4194304 5 60 7 80 1 2 3 4 20 0 1 0 99 8192 2",
         ];
         for text in cases {
             assert_eq!(Stat::parse(text), None, "{}", text.escape_ascii());

@@ -56,23 +56,37 @@ fn protection_stops_a_pin_and_not_ptrace() {
 }
 
 /// Since Linux 6.5 only /proc/PID/mem and ptrace let a stack grow (8d7071af8907 and
-/// f313c51d26aa: get_user_pages does it no more).
+/// f313c51d26aa: get_user_pages does it no more). The mapping is then as much longer as it takes to
+/// hold the page (expand_downwards in mm/mmap.c).
 #[test]
 fn reading_below_a_stack_makes_it_grow() {
-    let grown = of(rows(), "below-stack", &["proc", "ptrace"]);
-    assert_eq!(grown.len(), 2);
-    for row in grown {
-        assert_eq!(
-            (&*row["content"], number(row, "faulted_in_pages")),
-            ("zero", Some(1))
-        );
+    let grown = |row: &Row| {
+        let pages = number(row, "target_vm_size_kib").map(|kib| kib * 1024 / page(row));
+        (pages, number(row, "faulted_in_pages"))
+    };
+    let by_reference = of(rows(), "below-stack", &REFERENCING);
+    assert_eq!(by_reference.len(), 3);
+    for row in by_reference {
+        assert_eq!(row["content"], "zero", "{row:?}");
+        assert_eq!(grown(row), (Some(1), Some(1)), "{row:?}");
+        // It is the same mapping.
+        assert_eq!(number(row, "vma_change"), Some(0), "{row:?}");
     }
-    for row in of(rows(), "below-stack", &PINNING) {
-        if kernel() >= (6, 5) {
-            assert_eq!(row["errno"], "EFAULT", "{row:?}");
-            assert_eq!(number(row, "faulted_in_pages"), Some(0));
-        }
+    let pinned = of(rows(), "below-stack", &PINNING);
+    assert_eq!(pinned.len(), 2);
+    for row in pinned {
+        let refused = row["errno"] == "EFAULT";
+        let want = if refused { Some(0) } else { Some(1) };
+        assert_eq!(grown(row), (want, want), "{row:?}");
+        assert!(refused || kernel() < (6, 5), "{row:?}");
     }
+    // No other read makes a mapping longer.
+    let others = rows().iter().filter(|row| row["kind"] != "below-stack");
+    let known: Vec<i64> = others
+        .filter_map(|row| number(row, "target_vm_size_kib"))
+        .collect();
+    assert!(known.len() > 300, "{}", known.len());
+    assert_eq!(known.iter().filter(|kib| **kib != 0).count(), 0);
 }
 
 /// Positions at or above 2^63 are no file positions; lseek and process_vm_readv take them.

@@ -15,11 +15,11 @@ fn a_want_of_descriptors_is_told_as_such() {
         .collect();
     assert_eq!(rows.len(), 4, "{text}");
     // A kernel that has none says so before it wants a descriptor.
-    if rows[0].ends_with("skipped:no-such-kind-here") {
+    if rows[0].contains(",skipped:no-such-kind-here,") {
         return;
     }
     assert!(
-        rows.iter().all(|row| row.ends_with("errno:EMFILE")),
+        rows.iter().all(|row| row.contains(",errno:EMFILE,")),
         "{text}"
     );
     assert_eq!(output.status.code(), Some(3));
@@ -38,7 +38,7 @@ fn a_want_of_descriptors_is_no_answer_of_any_kind() {
         let output = Command::new("sh").args(["-c", &script]).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         for row in text.lines().filter(|row| row.contains("EMFILE")) {
-            assert!(row.ends_with(",errno:EMFILE"), "{limit}: {row}");
+            assert!(row.contains(",errno:EMFILE,"), "{limit}: {row}");
             assert_ne!(output.status.code(), Some(0), "{limit}: {row}");
             wanting += 1;
         }
@@ -59,7 +59,8 @@ fn a_child_that_cannot_be_looked_at_is_not_said_to_have_moved() {
         let output = Command::new("sh").args(["-c", &script]).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         for row in text.lines().filter(|row| row.starts_with("probe,")) {
-            let status = row.rsplit(',').next().unwrap();
+            // One column stands behind it.
+            let status = row.rsplit(',').nth(1).unwrap();
             assert!(!status.contains("target-"), "{limit}: {row}");
             wanting += usize::from(status == "errno:EMFILE");
         }

@@ -58,6 +58,7 @@ fn every_question_has_a_row_and_the_control_changes_nothing() {
             "target_anon_huge_kib",
             "target_referenced_kib",
             "vma_change",
+            "target_vm_size_kib",
             "partner_private_kib",
         ] {
             assert_eq!(number(control, column), Some(0), "{column} {control:?}");
@@ -86,6 +87,7 @@ fn hybrid_changes_nothing_of_any_kind() {
             "target_shared_dirty_kib",
             "target_anon_huge_kib",
             "vma_change",
+            "target_vm_size_kib",
             "partner_private_kib",
         ] {
             assert_eq!(number(row, column), Some(0), "{column} {row:?}");

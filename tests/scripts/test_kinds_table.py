@@ -9,12 +9,12 @@ from far import ROOT
 
 HEADER = (
     "record,label,kernel,arch,page_bytes,kind,method,op,requested_bytes,returned_bytes,errno,content,"
-    "split_pages,faulted_in_pages,swapped_in_pages,target_anon_huge_kib,vma_change,status"
+    "split_pages,faulted_in_pages,swapped_in_pages,target_anon_huge_kib,vma_change,status,target_vm_size_kib"
 )
 
 
-def row(kind, method, op="page", asked=4096, came=4096, errno="", split=0, status="ok"):
-    return f"probe,,6.1,x,4096,{kind},{method},{op},{asked},{came},{errno},ok,{split},0,0,0,0,{status}"
+def row(kind, method, op="page", asked=4096, came=4096, errno="", split=0, status="ok", grown=0):
+    return f"probe,,6.1,x,4096,{kind},{method},{op},{asked},{came},{errno},ok,{split},0,0,0,0,{status},{grown}"
 
 
 def stream(*rows):
@@ -49,6 +49,17 @@ class KindsTable(unittest.TestCase):
                      mid_a=machine(1, *tagged), new_a=machine(1, *tagged))
         self.assertIn("| tagged (b: no-such-kind-here) | - | read S; a: read |", said)
         self.assertIn("- a: old\n- b: all of x\n", said)
+
+    def test_a_mapping_that_grew_is_a_change(self):
+        rows = [row("below-stack", "none", came=""), row("below-stack", "proc", grown=4), row("below-stack", "ptrace", grown=16)]
+        said = table(one_x=stream(*rows, row("below-stack", "hybrid")))
+        self.assertIn("| below-stack | read V | - | - | read V | - | - | read |\n", said)
+
+    def test_rows_that_cannot_tell_are_refused(self):
+        old = stream(row("heap", "none", came="")).replace(",target_vm_size_kib", "")
+        with self.assertRaises(subprocess.CalledProcessError) as refused:
+            table(one_x=old)
+        self.assertIn("from before probe told how mappings grow", refused.exception.stderr)
 
     def test_what_runs_over_an_end_and_what_is_left(self):
         over = {"op": "cross", "asked": 8192}

@@ -174,7 +174,7 @@ fn one(
     compared: &mut Compared,
 ) {
     let expect = &expected.kernel.expect;
-    changed(found, expect, certain, reader, compared);
+    changed(found, expect, certain, reader, version, compared);
     let class = match reader.class {
         Class::Proc => 0,
         Class::Vmread => 1,
@@ -212,6 +212,7 @@ fn changed(
     expect: &Expect,
     certain: &Certain,
     reader: &Reader,
+    version: Version,
     compared: &mut Compared,
 ) {
     let percent = if certain.shared {
@@ -224,9 +225,21 @@ fn changed(
     let Some(row) = row else { return };
     // hybrid leaves what is in swap.
     let swapped_in = certain.kind == SWAPPED && reader.class != Class::Hybrid;
+    let grows = matches!(certain.says, Grown)
+        && match reader.class {
+            Class::Proc | Class::Ptrace => true,
+            Class::Vmread => !grows_not(version),
+            Class::Hybrid => false,
+        };
+    let signed = |pages: Option<u64>| pages.map(u64::cast_signed);
     for (what, pages, wanted) in [
-        ("split", row.split, row.tracked * percent / 100),
-        ("swapped in", row.swapped_in, u64::from(swapped_in)),
+        (
+            "split",
+            signed(row.split),
+            (row.tracked * percent / 100).cast_signed(),
+        ),
+        ("swapped in", signed(row.swapped_in), i64::from(swapped_in)),
+        ("more in mappings", row.grown, i64::from(grows)),
     ] {
         let pages = pages.map(|pages| pages.to_string());
         let what = format!("pages {what} of {} by {}", certain.kind, reader.name);
@@ -252,6 +265,7 @@ mod tests {
             tracked: 1,
             split: Some(split),
             swapped_in: None,
+            grown: None,
         };
         let found = Findings {
             answers: samples::answers(answers),
@@ -319,6 +333,7 @@ mod tests {
             tracked: 0,
             split: Some(0),
             swapped_in: Some(swapped_in),
+            grown: Some(0),
         };
         let of = |rows: &[KindChanged]| {
             let found = Findings {
@@ -348,6 +363,45 @@ mod tests {
             format!("pages swapped in of {kind} by {method}: {found}, expected {wanted}")
         };
         assert_eq!(of(&wrong), wanted.map(line).collect::<Vec<_>>());
+    }
+
+    /// Who reads below a stack makes its mapping longer, but for who changes nothing, and on this
+    /// kernel who pins; no other read does.
+    #[test]
+    fn a_mapping_grows_below_a_stack_alone() {
+        let row = |&(kind, method, grown): &(&str, &str, i64)| KindChanged {
+            kind: kind.to_owned(),
+            method: method.to_owned(),
+            tracked: 0,
+            split: Some(0),
+            swapped_in: Some(0),
+            grown: Some(grown),
+        };
+        let of = |rows: &[(&str, &str, i64)]| {
+            let found = Findings {
+                answers: samples::answers(&[("anon-own", "proc", "read")]),
+                kinds_changed: rows.iter().map(row).collect(),
+                ..Findings::default()
+            };
+            compared_without(&found, &[]).differences
+        };
+        let right = [
+            ("below-stack", "proc", 1),
+            ("below-stack", "ptrace", 1),
+            ("below-stack", "vmread", 0),
+            ("below-stack", "hybrid", 0),
+            ("heap", "proc", 0),
+        ];
+        assert_eq!(of(&right), Vec::<String>::new());
+        let wrong = right.map(|(kind, method, grown)| (kind, method, 1 - grown));
+        let mut wanted = right.map(|(kind, method, grown)| {
+            let found = 1 - grown;
+            format!("pages more in mappings of {kind} by {method}: {found}, expected {grown}")
+        });
+        wanted.sort_unstable();
+        let mut found = of(&wrong);
+        found.sort_unstable();
+        assert_eq!(found, wanted);
     }
 
     #[test]

@@ -68,6 +68,8 @@ pub struct KindChanged {
     pub split: Option<u64>,
     /// Pages of all of the kind's memory that were in swap before and are present now.
     pub swapped_in: Option<u64>,
+    /// Pages by which the target's mappings grew.
+    pub grown: Option<i64>,
 }
 
 /// A stream: what it says of itself.
@@ -268,12 +270,15 @@ impl Findings {
             _ => return,
         };
         if row.status == Status::Ok {
+            // An answered row has a page at least.
+            let page_bytes = row.page_bytes.max(1).cast_signed();
             self.kinds_changed.push(KindChanged {
                 kind: kind.to_owned(),
                 method: row.method.to_owned(),
                 tracked: row.tracked_pages.unwrap_or(0),
                 split: row.split_pages,
                 swapped_in: row.swapped_in_pages,
+                grown: (row.target_vm_size_kib).map(|kib| kib * 1024 / page_bytes),
             });
         }
         let says = says(row);

@@ -38,14 +38,14 @@ enum Must {
     BeKnown,
     /// The same, of pages that are in Rss.
     BeKnownOfSmall,
-    /// It may be unknown: not every kernel shows it to everybody.
+    /// It may be unknown: not every kernel shows it to everybody, nor has every stream it.
     NotBeOtherwise,
 }
 
 type Change = (&'static str, Option<i64>, Must);
 
 /// By the names of the columns. Accessed marks are left out: reading sets them.
-fn changes(row: &ProbeRow<'_>) -> [Change; 13] {
+fn changes(row: &ProbeRow<'_>) -> [Change; 14] {
     use Must::{BeKnown, BeKnownOfSmall, NotBeOtherwise};
     let pages = |count: Option<u64>| count.map(u64::cast_signed);
     [
@@ -59,6 +59,8 @@ fn changes(row: &ProbeRow<'_>) -> [Change; 13] {
         ("target_private_kib", row.target_private_kib, BeKnown),
         ("target_anon_huge_kib", row.target_anon_huge_kib, BeKnown),
         ("vma_change", row.vma_change, BeKnown),
+        // Streams of before this column was added do not have it.
+        ("target_vm_size_kib", row.target_vm_size_kib, NotBeOtherwise),
         ("partner_private_kib", row.partner_private_kib, BeKnown),
         (
             "soft_dirty_pages",

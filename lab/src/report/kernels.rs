@@ -157,8 +157,8 @@ fn answer(run: &Run, (kind, method): &(&str, &str)) -> (String, &'static str) {
     (cell.words(), cell.class())
 }
 
-/// Side effects that are compared between machines: the others are counts of KiB.
-const MARKS: [&str; 6] = ["S", "F", "W", "V", "P", "D"];
+/// Side effects that are compared between machines, as there or not: the others follow from these.
+const MARKS: [&str; 7] = ["S", "F", "W", "V", "G", "P", "D"];
 
 /// A cell and the size of its machine's pages.
 type Asked<'r> = (usize, &'r Cell, Option<u64>);

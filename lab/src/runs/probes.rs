@@ -97,7 +97,7 @@ pub enum Weight {
 }
 
 /// Side effects, the gravest first.
-pub const CHANGES: [Change; 17] = [
+pub const CHANGES: [Change; 18] = [
     Change {
         mark: "S",
         meaning: "pages split: they were shared, and each is now a copy of its own",
@@ -121,6 +121,12 @@ pub const CHANGES: [Change; 17] = [
         meaning: "mappings of the target changed",
         weight: Weight::Amount,
         get: |row| row.vma_change,
+    },
+    Change {
+        mark: "G",
+        meaning: "KiB by which the target's mappings grew: below a stack, for good",
+        weight: Weight::Presence,
+        get: |row| row.target_vm_size_kib,
     },
     Change {
         mark: "P",

@@ -44,12 +44,13 @@ fn a_side_effect_of_a_setting_counts() {
 
 /// Columns of `probe`, and what stands for each growth of 2048: a huge page of the target that is
 /// split, and what the two processes have alone.
-const MARKS: [(&str, &str); 9] = [
+const MARKS: [(&str, &str); 10] = [
     ("target_anon_huge_kib", "H-2048"),
     ("target_private_kib", "U-2048"),
     ("target_pss_kib", "B-2048"),
     ("target_shared_dirty_kib", "E-2048"),
     ("partner_private_kib", "O-2048"),
+    ("target_vm_size_kib", "G-2048"),
     ("target_minflt", "m-2048"),
     ("target_majflt", "M-2048"),
     ("reader_minflt", "q2048"),

@@ -63,6 +63,7 @@ pub(super) fn make<'c>(
         partner_changed_pages: changes.and_then(|changes| changes.partner),
         partner_private_kib: probed.partner.as_ref().map(UsageDelta::private_kib),
         status: probed.status,
+        target_vm_size_kib: probed.target_vm_size_kib,
     }
 }
 

@@ -92,9 +92,12 @@ pub(super) static EFFECTS: [Effect; 8] = [
     },
     Effect {
         letter: "V",
-        meaning: "changed mappings",
+        meaning: "changed mappings, or made one longer",
         does: "changes mappings",
-        shows: |probed| probed.target.is_some_and(|target| target.vmas != 0),
+        shows: |probed| {
+            let more_or_fewer = probed.target.is_some_and(|target| target.vmas != 0);
+            more_or_fewer || probed.target_vm_size_kib.is_some_and(|kib| kib != 0)
+        },
     },
     Effect {
         letter: "P",

@@ -14,9 +14,10 @@ pub use content::Content;
 use super::evidence::Evidence;
 use crate::emit::record::Status;
 use crate::fixture::kinds::{Blocks, Ground, Kind, Op, PAGES, Sizes};
-use crate::fixture::{Fixture, FixtureError, content as pattern};
+use crate::fixture::{Fixture, FixtureError, TARGET_STOPPED, content as pattern};
 use crate::proc::pagemap::{Entry, file_offset};
 use crate::proc::smaps::UsageDelta;
+use crate::proc::stat::Stat;
 use crate::reader::{End, Method};
 use crate::sys::file::{Process, open_proc, read_words_at};
 use crate::sys::plot::{PAGE_MAX, renew_own, rewrite_own};
@@ -72,6 +73,8 @@ pub struct Probed {
     pub partner: Option<UsageDelta>,
     /// Minor and major faults charged to the child.
     pub target_faults: Option<(i64, i64)>,
+    /// KiB by which the child's mappings grew, wherever they are.
+    pub target_vm_size_kib: Option<i64>,
     /// Faults charged to the tool.
     pub reader_faults: Option<Faults>,
     /// Whether the question was answered.
@@ -87,6 +90,7 @@ impl Probed {
             target: None,
             partner: None,
             target_faults: None,
+            target_vm_size_kib: None,
             reader_faults: None,
             status,
         }
@@ -106,6 +110,10 @@ impl Probed {
             ("smaps of the target", is(self.target)),
             ("smaps of the parent", is(self.partner)),
             ("faults of the target", self.target_faults == Some((0, 0))),
+            (
+                "size of the target's mappings",
+                self.target_vm_size_kib == Some(0),
+            ),
             (
                 "faults of the tool",
                 self.reader_faults.unwrap_or_default() == Faults::default(),
@@ -249,11 +257,7 @@ impl Prober {
                 probed.status = kind.failed(errno);
                 return Ok(probed);
             }
-            Err(FixtureError::Lost) => {
-                probed.status = Status::Skipped("target-lost");
-                return Ok(probed);
-            }
-            Err(error) => return Err(error),
+            Err(error) => return unmeasured(probed, error),
         };
         let ended = match ground.perform(kind.after) {
             Ok(()) => self.observe(&fixture, ground, question, &mut probed),
@@ -262,8 +266,7 @@ impl Prober {
         match ended {
             Ok(()) => {}
             Err(Stop::Status(status)) => probed.status = status,
-            Err(Stop::Run(FixtureError::Lost)) => probed.status = Status::Skipped("target-lost"),
-            Err(Stop::Run(error)) => return Err(error),
+            Err(Stop::Run(error)) => return unmeasured(probed, error),
         }
         Ok(probed)
     }
@@ -307,6 +310,8 @@ impl Prober {
             after.stat.minflt.cast_signed() - before.stat.minflt.cast_signed(),
             after.stat.majflt.cast_signed() - before.stat.majflt.cast_signed(),
         ));
+        let mapped_kib = |stat: Stat| (stat.mapped_bytes / 1024).cast_signed();
+        probed.target_vm_size_kib = Some(mapped_kib(after.stat) - mapped_kib(before.stat));
         let pages = read.pages(page_bytes as u64);
         self.compare(&pages, question, probed);
         if given.blocked {
@@ -323,6 +328,17 @@ impl Prober {
     }
 }
 
+/// A row like any other, if the next child may fare better.
+fn unmeasured(probed: Probed, error: FixtureError) -> Result<Probed, FixtureError> {
+    let why = match error {
+        FixtureError::Lost => "target-lost",
+        FixtureError::Stopped => TARGET_STOPPED,
+        error => return Err(error),
+    };
+    let status = Status::Skipped(why);
+    Ok(Probed { status, ..probed })
+}
+
 /// What can be told of frames here: whether the number of a page of our own is shown.
 fn evidence(own: &mut Region, page_bytes: usize) -> Result<Evidence, Errno> {
     let offset = file_offset(own.address() as u64, page_bytes as u64);
@@ -334,5 +350,28 @@ fn evidence(own: &mut Region, page_bytes: usize) -> Result<Evidence, Errno> {
         (false, _) => Err(Errno::IO),
         (true, true) => Ok(Evidence::Exclusive),
         (true, false) => Ok(Evidence::Pfn),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Growth that is there, and growth that could not be looked at.
+    #[test]
+    fn a_control_whose_mappings_grew_has_changed() {
+        let control = |target_vm_size_kib| Probed {
+            changes: Some(Changes::default()),
+            target: Some(UsageDelta::default()),
+            partner: Some(UsageDelta::default()),
+            target_faults: Some((0, 0)),
+            target_vm_size_kib,
+            ..Probed::nothing(4096, Status::Ok)
+        };
+        assert_eq!(control(Some(0)).change(), None);
+        for grown in [Some(4), None] {
+            let changed = control(grown).change();
+            assert_eq!(changed, Some("size of the target's mappings"));
+        }
     }
 }
