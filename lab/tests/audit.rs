@@ -16,9 +16,11 @@ target_minflt,target_majflt,reader_minflt_cold,reader_minflt_warm,target_rss_kib
 target_shared_dirty_kib,target_private_kib,predicted_split_pages,raced_pages,faulted_in_pages,\
 swapped_in_pages,vmas,vma_change,readable_bytes,unread_bytes,unread_runs,errno,left_out_bytes,status,\
 split_exclusive_pages,unexplained_faults,target_anon_huge_kib,left_swapped_pages,left_guard_pages,\
-left_served_pages,left_unmapped_pages,left_not_in_memory_pages,predicted_faulted_in_pages
+left_served_pages,left_unmapped_pages,left_not_in_memory_pages,predicted_faulted_in_pages,\
+left_file_not_opened_pages,pin_faults,left_marked_pages,split_at_least_pages,split_at_most_pages,\
+target_vm_size_kib
 audit,,6.18,x86_64,4096,7,vmread,1048576,1,1,405504,1000,,386.72,,pfn,40,40,8,30,0,0,30,,0,60,-120,\
-120,30,2,0,0,3,0,409600,4096,1,EFAULT,0,ok,0,0,0,,,,,,0
+120,30,2,0,0,3,0,409600,4096,1,EFAULT,0,ok,0,0,0,,,,,,0,,,,29,31,0
 #end rows=1 crc32=00000000
 ";
 
@@ -74,6 +76,12 @@ fn what_cannot_be_is_refused() {
             ",,1000,,386.72,",
             "a first pass that is warm",
         ),
+        (
+            ",29,31,0",
+            ",31,31,0",
+            "31 pages split at least of 30 split",
+        ),
+        (",29,31,0", ",29,29,0", "30 pages split of 29 split at most"),
     ] {
         let said = read(&ONE.replace(is, would_be)).unwrap_err();
         assert!(said.contains(why), "{said}");

@@ -123,6 +123,8 @@ record! {
         split_at_least_pages: Option<u64>,
         /// Pages that were split at most.
         split_at_most_pages: Option<u64>,
+        /// Size of all mappings of the process.
+        target_vm_size_kib: Option<i64>,
     }
 }
 

@@ -188,6 +188,14 @@ impl Sound for AuditRow<'_> {
                 "readable",
             )
         })
+        .or_else(|| {
+            let least = self.split_at_least_pages;
+            exceeds(least, "pages split at least", self.split_pages, "split")
+        })
+        .or_else(|| {
+            let most = self.split_at_most_pages;
+            exceeds(self.split_pages, "pages split", most, "split at most")
+        })
         .or_else(|| both.then(|| "a pass that is both cold and warm".to_owned()))
         .or_else(|| {
             (self.repeat == 1 && self.warm_ns.is_some())

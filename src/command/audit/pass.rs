@@ -39,6 +39,8 @@ pub(super) struct Passed {
     pub(super) usage: Option<UsageDelta>,
     pub(super) faults: Option<(i64, i64)>,
     pub(super) vma_change: Option<i64>,
+    /// Of all its mappings.
+    pub(super) vm_size_kib: Option<i64>,
     /// Whether it stood still at first and no longer did at the end.
     pub(super) went_on: bool,
     /// What became of the pages, if the reader is one that takes care.
@@ -145,6 +147,7 @@ struct Taken {
 struct Standing {
     usage: Option<Usage>,
     faults: Option<(u64, u64)>,
+    vm_size: Option<u64>,
     mappings: Option<Mappings>,
 }
 
@@ -157,6 +160,7 @@ impl Standing {
             // A kernel before 4.14 has no smaps_rollup.
             usage: footprint::whole(Process::Id(pid)).ok(),
             faults: stat.map(|stat| (stat.minflt, stat.majflt)),
+            vm_size: stat.map(|stat| stat.mapped_bytes),
             mappings: Mappings::now(pid).ok(),
         }
     }
@@ -249,6 +253,8 @@ impl Run<'_> {
             went_on: self.stopped && ended.is_ok() && !stop::stands_after(self.pid, method),
             vma_change: both(|standing| standing.mappings.map(|mappings| (mappings.vmas, 0)))
                 .map(|(vmas, _)| vmas),
+            vm_size_kib: both(|standing| Some((standing.vm_size?, 0)))
+                .map(|(bytes, _)| bytes / 1024),
         })
     }
 

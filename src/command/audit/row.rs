@@ -90,6 +90,7 @@ pub(super) fn skipped<'c>(
         left_marked_pages: None,
         split_at_least_pages: None,
         split_at_most_pages: None,
+        target_vm_size_kib: None,
     }
 }
 
@@ -146,6 +147,7 @@ fn bytes<'c>(passed: &Passed, row: AuditRow<'c>) -> AuditRow<'c> {
         target_anon_huge_kib: kib(|usage| usage.anon_huge_kib),
         vmas: Some(tally.vmas),
         vma_change: passed.vma_change,
+        target_vm_size_kib: passed.vm_size_kib,
         readable_bytes: Some(tally.readable),
         unread_bytes: Some(tally.unread),
         unread_runs: Some(tally.unread_runs),

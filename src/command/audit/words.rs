@@ -377,6 +377,7 @@ mod tests {
             usage: None,
             faults: None,
             vma_change: None,
+            vm_size_kib: None,
             went_on: false,
             care: Some(Care {
                 pin_faults: Some(split),
