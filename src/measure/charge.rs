@@ -82,21 +82,21 @@ impl Window {
         }
     }
 
-    /// Of usual pages. Each page that the reader copies, makes the process's own in place or brings in is
-    /// one fault, but for what one fault brings in `together` at most: pages of a file, the huge zero
-    /// page; the zero page comes alone (mm/memory.c, `do_anonymous_page`). So what is split are at most the pages
-    /// whose copy is seen, or cannot be, and at most as many as there were faults; and at least the
-    /// faults that nothing else can have had. Each change that no fault is there for may have cost the
-    /// reader one for nothing: that came second, and found the page changed (mm/memory.c, `do_wp_page`).
+    /// Of usual pages of a process that stood still. Each page that the reader copies, makes the process's
+    /// own in place or brings in is one fault, but for what one fault brings in `together` at most: pages
+    /// of a file, the huge zero page; the zero page comes alone (mm/memory.c, `do_anonymous_page`). So what
+    /// is split are at most the pages whose copy is seen, or cannot be, and at most as many as there
+    /// were faults; and at least the faults that nothing else can have had. Each change that no fault is
+    /// there for may have cost the reader one for nothing: that came second, and found the page changed
+    /// (mm/memory.c, `do_wp_page`).
     pub(super) fn of_usual_pages(&self, traces: &Traces, together: u64) -> Bounds {
         let replaced = traces.replaced;
-        let unseen = traces.lost + traces.own_replaced + traces.unseen;
-        let lost = traces.lost + traces.own_lost;
+        let copied = replaced + traces.lost + traces.unseen;
         let Some(faults) = self.faults else {
             return Bounds {
                 least_if_quiet: replaced,
-                most: replaced + unseen,
-                lost,
+                most: copied,
+                lost: traces.lost,
                 ..Bounds::default()
             };
         };
@@ -106,9 +106,8 @@ impl Window {
             false => traces.zeros + came.saturating_sub(traces.zeros).div_ceil(together),
         };
         let known = traces.in_place + fewest;
-        let blank = if self.stands { 0 } else { traces.blank };
         let by_others = (replaced + known).saturating_sub(faults);
-        let elsewhere = traces.in_place + came + lost + traces.unmoved + blank + by_others;
+        let elsewhere = traces.in_place + came + traces.lost + traces.untold + by_others;
         // Frames are hidden: what brought a page in copied none.
         let copies = match traces.unseen > 0 && self.is_sharp {
             true => faults.saturating_sub(came),
@@ -116,15 +115,15 @@ impl Window {
         };
         Bounds {
             least: faults.saturating_sub(elsewhere).min(replaced),
-            least_if_quiet: faults.saturating_sub(known).min(replaced),
-            most: copies.min(replaced + unseen),
-            lost,
+            least_if_quiet: faults.saturating_sub(known + traces.untold).min(replaced),
+            most: copies.min(copied),
+            lost: traces.lost,
             others: by_others > 0,
         }
     }
 }
 
-/// How many pages a reader has split, as far as that is certain.
+/// How many pages a reader has split of a process that stood still, as far as that is certain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     /// At least, whatever others did.
@@ -165,13 +164,10 @@ mod tests {
         },
         Traces {
             replaced: 10,
-            own_replaced: 0,
             in_place: 2,
             lost: 0,
-            own_lost: 0,
-            unmoved: 0,
+            untold: 0,
             zeros: 0,
-            blank: 100,
             unseen: 0,
         },
     );
@@ -181,7 +177,7 @@ mod tests {
         let (mut window, mut traces) = QUIET;
         change(&mut window, &mut traces);
         let bounds = window.of_usual_pages(&traces, 512);
-        assert_eq!(bounds.lost, traces.lost + traces.own_lost);
+        assert_eq!(bounds.lost, traces.lost);
         (
             bounds.least,
             bounds.least_if_quiet,
@@ -212,9 +208,6 @@ mod tests {
         assert_eq!(told(others), (2, 6, 10, true));
         let all = |window: &mut Window, _: &mut Traces| window.faults = Some(0);
         assert_eq!(told(all), (0, 0, 0, true));
-        // Moved, but not by a reader: it may have copied them after a fork.
-        let own = |_: &mut Window, traces: &mut Traces| traces.own_replaced = 3;
-        assert_eq!(told(own), (10, 10, 13, false));
     }
 
     /// Four faults left no trace: copies that went, or others that did.
@@ -225,21 +218,14 @@ mod tests {
             traces.lost = 4;
         };
         assert_eq!(told(lost), (10, 10, 14, false));
-        let own_lost = |window: &mut Window, traces: &mut Traces| {
-            window.faults = Some(20);
-            traces.own_lost = 4;
-        };
-        assert_eq!(told(own_lost), (10, 10, 10, false));
-        let before = |_: &mut Window, traces: &mut Traces| traces.own_lost = 4;
-        assert_eq!(told(before), (6, 10, 10, false));
-        // What a running process gives back can be brought in again, and looks as before.
-        assert_eq!(told(|window, _| window.stands = false), (0, 10, 10, false));
+        let before = |_: &mut Window, traces: &mut Traces| traces.lost = 4;
+        assert_eq!(told(before), (6, 10, 14, false));
     }
 
     #[test]
     fn pages_that_nothing_is_known_of_may_have_had_the_faults() {
-        let unmoved = |_: &mut Window, traces: &mut Traces| traces.unmoved = 7;
-        assert_eq!(told(unmoved), (3, 10, 10, false));
+        let untold = |_: &mut Window, traces: &mut Traces| traces.untold = 7;
+        assert_eq!(told(untold), (3, 3, 10, false));
         // Several pages may have come in with one fault.
         let together = |window: &mut Window, _: &mut Traces| {
             (window.came, window.is_sharp) = ((64, 0), false);

@@ -130,59 +130,46 @@ impl Fate {
     }
 }
 
-/// What the pages of a window say of the faults that a reader was charged there.
+/// What the pages of a window say of the faults that a reader was charged there, in a process that
+/// stood still: it forked not, wrote not, and gave nothing back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Traces {
     /// Lie in another frame: copied by the reader, or replaced by somebody else.
     pub(super) replaced: u64,
-    /// As these, though the reader had nothing to copy: somebody else replaced them, or shared them
-    /// first, and then the reader copied them.
-    pub(super) own_replaced: u64,
     /// The process's own now, where they were: one fault each.
     pub(super) in_place: u64,
     /// Gone, or the zero page: copied before, perhaps, and not seen.
     pub(super) lost: u64,
-    /// As these, but of the process's own.
-    pub(super) own_lost: u64,
-    /// As before, and perhaps not for want of a fault.
-    pub(super) unmoved: u64,
+    /// As before, but of them it cannot be told whether there was anything to unshare: they may have had
+    /// a fault each.
+    pub(super) untold: u64,
     /// Absent before, and the zero page now: one fault each, whoever had it.
     pub(super) zeros: u64,
-    /// That a fault leaves no trace on, if the process gives memory back, or forks, meanwhile: its own,
-    /// zero pages, what is absent, pages of files.
-    pub(super) blank: u64,
     /// Frames are hidden, and a copy looks no different: from a page that the others let go, if they
     /// had it, too, else from the page itself.
     pub(super) unseen: u64,
 }
 
 impl Traces {
-    /// Takes one page over.
+    /// Takes one page over. One that was the process's own leaves none: a reader has nothing to do there.
     pub(super) fn page(&mut self, before: Entry, after: Entry, known: &Known) {
         let hidden = before.frames_hidden();
-        let moved = match hidden {
-            true => before.exclusive() != after.exclusive(),
-            false => before.frame() != after.frame(),
-        };
-        let own = known.was_own == Some(true);
-        let place = match (known.holds(before), known.holds(after), moved) {
-            (false, ..) if !before.present() && after.present() => {
-                let is_zero = known.zero.is_some() && after.frame() == known.zero;
-                self.zeros += u64::from(is_zero);
-                return;
-            }
-            (false, ..) => &mut self.blank,
-            (true, false, _) if own => &mut self.own_lost,
-            (true, false, _) => &mut self.lost,
-            (true, true, true) if own => &mut self.own_replaced,
-            (true, true, true) if hidden => &mut self.unseen,
-            (true, true, true) => &mut self.replaced,
-            (true, true, false) if own => &mut self.blank,
-            (true, true, false) if known.was_own.and(known.is_own) == Some(true) => {
-                &mut self.in_place
-            }
-            (true, true, false) if hidden && before.exclusive() => &mut self.unseen,
-            (true, true, false) => &mut self.unmoved,
+        if !known.holds(before) {
+            let is_zero = known.zero.is_some() && after.frame() == known.zero;
+            self.zeros += u64::from(!before.present() && is_zero);
+            return;
+        }
+        let place = match (known.was_own, known.holds(after)) {
+            (Some(true), _) => return,
+            (_, false) => &mut self.lost,
+            _ if hidden && (before.exclusive() || after.exclusive()) => &mut self.unseen,
+            _ if before.frame() != after.frame() => &mut self.replaced,
+            (Some(false), _) => match known.is_own {
+                Some(true) => &mut self.in_place,
+                Some(false) => return,
+                None => &mut self.untold,
+            },
+            (None, _) => &mut self.untold,
         };
         *place += 1;
     }
@@ -399,37 +386,35 @@ mod tests {
         assert_eq!(told(shared, copy, no, yes), replaced);
         assert_eq!(told(shared, copy, None, None), replaced);
         assert_eq!(told(own, copy, no, yes), replaced);
-        let own_replaced = one(|traces| &mut traces.own_replaced);
-        assert_eq!(told(own, copy, yes, yes), own_replaced);
         let in_place = one(|traces| &mut traces.in_place);
         assert_eq!(told(own, own, no, yes), in_place);
         assert_eq!(told(shared, own, no, yes), in_place);
-        let unmoved = one(|traces| &mut traces.unmoved);
-        assert_eq!(told(shared, shared, no, no), unmoved);
-        assert_eq!(told(own, own, None, None), unmoved);
-        let blank = one(|traces| &mut traces.blank);
-        for before in [own, PRESENT | 3, PRESENT | FILE | 9, 0] {
-            assert_eq!(told(before, before, yes, yes), blank, "{before:x}");
+        let untold = one(|traces| &mut traces.untold);
+        assert_eq!(told(own, own, None, None), untold);
+        assert_eq!(told(shared, shared, no, None), untold);
+        let nothing = Traces::default();
+        assert_eq!(told(shared, shared, no, no), nothing);
+        for after in [own, copy, 0, PRESENT | 3] {
+            assert_eq!(told(own, after, yes, None), nothing, "{after:x}");
+        }
+        for before in [PRESENT | 3, PRESENT | FILE | 9, 0] {
+            assert_eq!(told(before, before, None, None), nothing, "{before:x}");
         }
         for after in [0, PRESENT | 3, SWAPPED | 5] {
             assert_eq!(
                 told(shared, after, no, None),
                 one(|traces| &mut traces.lost)
             );
-            let own_lost = one(|traces| &mut traces.own_lost);
-            assert_eq!(told(own, after, yes, None), own_lost);
         }
         // What came in is counted as such.
-        assert_eq!(told(0, copy, None, yes), Traces::default());
-        assert_eq!(
-            told(0, PRESENT | 3, None, None),
-            one(|traces| &mut traces.zeros)
-        );
+        assert_eq!(told(0, copy, None, yes), nothing);
+        let zeros = one(|traces| &mut traces.zeros);
+        assert_eq!(told(0, PRESENT | 3, None, None), zeros);
         // Without frames.
         let unseen = one(|traces| &mut traces.unseen);
-        assert_eq!(told(PRESENT, PRESENT | EXCLUSIVE, None, None), unseen);
         let own = PRESENT | EXCLUSIVE;
+        assert_eq!(told(PRESENT, own, None, None), unseen);
         assert_eq!(told(own, own, None, None), unseen);
-        assert_eq!(told(PRESENT, PRESENT, None, None), unmoved);
+        assert_eq!(told(PRESENT, PRESENT, None, None), untold);
     }
 }

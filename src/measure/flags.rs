@@ -3,6 +3,7 @@
 
 use super::census::{CHUNK_PAGES, own_frame};
 use crate::proc::pagemap::Entry;
+use crate::reader::hybrid::large::{self, Large};
 use crate::sys::file::{open, read_words_at};
 use crate::sys::{Errno, Region};
 use rustix::fd::{AsFd, OwnedFd};
@@ -57,7 +58,7 @@ pub(super) fn anonymous(entries: &[u64]) -> impl Iterator<Item = (usize, u64)> {
     })
 }
 
-/// Anonymous and in a folio of one page: for these the flags tell.
+/// Anonymous memory.
 const ANON: u64 = 1 << 12;
 /// COMPOUND_HEAD, COMPOUND_TAIL, THP: the flags of its first page may stand for all of it.
 const LARGE: u64 = 1 << 15 | 1 << 16 | 1 << 22;
@@ -94,7 +95,12 @@ impl Marks {
 }
 
 /// Where [`Marks`] come from.
-pub(super) struct Owners(Option<OwnedFd>);
+pub(super) struct Owners {
+    flags: Option<OwnedFd>,
+    /// Whether every large folio is a huge page that a process maps as a whole: who alone maps a page of
+    /// one, maps it so, and the flags of its first page are those of all.
+    are_wholes: bool,
+}
 
 impl Owners {
     /// Nobody tells, unless the flag was seen on a page of our own that was just written: older
@@ -117,22 +123,27 @@ impl Owners {
             });
             told.is_some() && seen & ANON > 0 && seen & ANON_EXCLUSIVE > 0
         });
-        Ok(Self(flags))
+        let are_wholes = matches!(large::now(), Large::None | Large::Whole(_));
+        Ok(Self { flags, are_wholes })
     }
 
     /// Looks at the anonymous pages among these entries.
     pub(super) fn look(&self, entries: &[u64], marks: &mut Marks) {
         *marks = Marks::NONE;
-        let Some(flags) = &self.0 else {
+        let Some(flags) = &self.flags else {
             return;
         };
         // What was told before it failed, was told.
         let _ = each(flags, anonymous(entries), &mut |place, word| {
-            if word & ANON > 0 && word & LARGE == 0 {
-                let words = match word & ANON_EXCLUSIVE > 0 {
-                    true => &mut marks.own,
-                    false => &mut marks.not_own,
-                };
+            let is_own = word & ANON_EXCLUSIVE > 0;
+            let is_whole = self.are_wholes && Entry(entries[place]).exclusive();
+            let words = match word & ANON > 0 {
+                true if word & LARGE == 0 && !is_own => Some(&mut marks.not_own),
+                // Of a huge page that is not, one fault may change that of all its pages.
+                true if is_own && (word & LARGE == 0 || is_whole) => Some(&mut marks.own),
+                _ => None,
+            };
+            if let Some(words) = words {
                 words[place / 64] |= 1 << (place % 64);
             }
             true

@@ -22,7 +22,6 @@ use crate::measure::audit::{Auditor, Ended};
 use crate::measure::census::Counter;
 use crate::measure::charge::Charges;
 use crate::measure::plan::LIST_MAX;
-use crate::reader::hybrid::large::{self, Large};
 use crate::reader::{Learned, Manners, Method};
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
@@ -44,9 +43,10 @@ const CAME_FROM_SWAP: &str = "what was split is unknown (split_pages is empty): 
     swap, of which no copy shows; hybrid leaves those";
 const FRAMES_HIDDEN: &str = "what was split is unknown (split_pages is empty): frames are hidden, and \
     without them a copy looks like a page that the others let go; CAP_SYS_ADMIN shows them";
+const RAN: &str = "what was split is unknown (split_pages is empty): the process ran while it was read; \
+    --stop holds it, and proc and hybrid split nothing";
 const NOT_ALONE: &str = "what was split is unknown (split_pages is empty): others replaced pages while \
-    the process was read, or it did itself, or gave some back; stop it (--stop), let nobody else \
-    read it, and try again";
+    the process was read, or huge pages leave it open; let nobody else read it, and try again";
 const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");
 /// Status of the other passes of a reader that the kernel refused.
 const REFUSED: &str = "not-permitted";
@@ -218,15 +218,10 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Decides what the pages of single windows do not: by what the process did itself, by what `hybrid`
+    /// Decides what the pages of single windows do not: by whether the process ran, by what `hybrid`
     /// was charged in its pins, and by whether the reader splits anything on this kernel.
     fn settle(&mut self, passed: &mut Passed) {
-        // One fault may give it a whole huge page.
-        let each = match large::now() {
-            Large::None => 1,
-            _ => self.common.page_bytes / size_of::<u64>() as u64,
-        };
-        passed.bound(each);
+        passed.bound();
         let (_, most) = passed.bounds;
         if most + passed.tally.maybe_taken + passed.tally.fate.taken == 0 {
             return;
@@ -300,6 +295,7 @@ impl Passed {
         match self.pfn {
             _ if tally.fate.taken + tally.maybe_taken > 0 => TAKEN,
             _ if tally.fate.swapped_in > 0 && self.copies_hide => CAME_FROM_SWAP,
+            _ if !self.stood => RAN,
             false => FRAMES_HIDDEN,
             true => NOT_ALONE,
         }

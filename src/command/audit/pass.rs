@@ -43,6 +43,8 @@ pub(super) struct Passed {
     pub(super) vm_size_kib: Option<i64>,
     /// Whether it stood still at first and no longer did at the end.
     pub(super) went_on: bool,
+    /// Whether it did not run meanwhile, stopped or not.
+    pub(super) stood: bool,
     /// What became of the pages, if the reader is one that takes care.
     pub(super) care: Option<Care>,
 }
@@ -69,26 +71,38 @@ impl Passed {
         }
     }
 
-    /// What others did is not the reader's: a process that had faults of its own, of up to `each` pages,
-    /// may have replaced as many, and where pages went, or more changed than the reader was charged
-    /// for, somebody else was there. `hybrid` splits by pins alone.
-    pub(super) fn bound(&mut self, each: u64) {
+    /// What others did is not the reader's. Of a process that ran meanwhile it is only known that each
+    /// page split was a fault: it may have forked, and what the reader then split it may have given
+    /// back. Where pages went, or more changed than the reader was charged for, somebody else was there.
+    /// `hybrid` splits by pins alone.
+    pub(super) fn bound(&mut self) {
         let found = self.tally.bounds;
-        let own = self
-            .faults
-            .map(|(minor, major)| minor.unsigned_abs() + major.unsigned_abs());
-        let quiet = own == Some(0) && found.lost == 0 && !found.others;
-        let least = match own {
-            _ if quiet => found.least_if_quiet,
-            Some(own) => found.least.saturating_sub(own.saturating_mul(each)),
-            None => 0,
+        let quiet = self.faults == Some((0, 0)) && found.lost == 0 && !found.others;
+        let (least, most) = match (self.stood, quiet) {
+            (true, true) => (found.least_if_quiet, found.most),
+            (true, false) => (found.least, found.most),
+            (false, _) => (
+                0,
+                self.charged()
+                    .map_or(found.most, |faults| faults.max(found.most)),
+            ),
         };
         let pins = self.care.and_then(|care| care.pin_faults);
         let pins = pins.filter(|&faults| faults == 0 || !self.tally.hugetlb);
-        self.limit(
-            least,
-            pins.map_or(found.most, |faults| found.most.min(faults)),
-        );
+        self.limit(least, pins.map_or(most, |faults| most.min(faults)));
+    }
+
+    /// All faults charged to the reader.
+    fn charged(&self) -> Option<u64> {
+        let faults = self.tally.faults?;
+        Some(faults.minor + faults.major)
+    }
+
+    /// Pages that the reader brought in. A process that ran meanwhile brings some in itself, and gives
+    /// some back.
+    pub(super) fn faulted_in(&self) -> Option<u64> {
+        let is_known = self.stood || self.charged() == Some(0);
+        Some(self.tally.fate.faulted_in).filter(|_| is_known)
     }
 
     /// Hugetlb pages that became the process's own were let go by the others.
@@ -105,7 +119,9 @@ impl Passed {
 
     /// Pages that came out of swap; of shared memory pagemap does not show them.
     pub(super) fn swapped_in(&self) -> Option<u64> {
-        Some(self.tally.fate.swapped_in).filter(|_| !self.swap_unseen)
+        let swapped_in = self.tally.fate.swapped_in;
+        let is_known = self.stood || swapped_in == 0;
+        Some(swapped_in).filter(|_| is_known && !self.swap_unseen)
     }
 }
 
@@ -148,6 +164,7 @@ struct Standing {
     usage: Option<Usage>,
     faults: Option<(u64, u64)>,
     vm_size: Option<u64>,
+    rest: Option<stop::Rest>,
     mappings: Option<Mappings>,
 }
 
@@ -161,6 +178,7 @@ impl Standing {
             usage: footprint::whole(Process::Id(pid)).ok(),
             faults: stat.map(|stat| (stat.minflt, stat.majflt)),
             vm_size: stat.map(|stat| stat.mapped_bytes),
+            rest: stop::Rest::of(pid),
             mappings: Mappings::now(pid).ok(),
         }
     }
@@ -233,6 +251,7 @@ impl Run<'_> {
             Some((minus(after.0, before.0), minus(after.1, before.1)))
         };
         let pfn = !self.auditor.counter.frames_are_hidden();
+        let went_on = self.stopped && ended.is_ok() && !stop::stands_after(self.pid, method);
         Ok(Passed {
             method,
             cold,
@@ -250,7 +269,12 @@ impl Run<'_> {
             usage: after.usage.zip(before.usage).map(|(a, b)| a.since(&b)),
             faults: both(|standing| standing.faults),
             care: taken.care,
-            went_on: self.stopped && ended.is_ok() && !stop::stands_after(self.pid, method),
+            went_on,
+            stood: match method {
+                // It wakes a stopped process, which does not come to run its own code.
+                Method::Ptrace => self.stopped && !went_on,
+                _ => before.rest.is_some() && before.rest == after.rest,
+            },
             vma_change: both(|standing| standing.mappings.map(|mappings| (mappings.vmas, 0)))
                 .map(|(vmas, _)| vmas),
             vm_size_kib: both(|standing| Some((standing.vm_size?, 0)))

@@ -173,7 +173,7 @@ fn pages<'c>(passed: &Passed, row: AuditRow<'c>) -> AuditRow<'c> {
         shared_after: Some(fate.still_shared),
         split_pages: passed.split(),
         raced_pages: Some(fate.raced).filter(|_| passed.pfn),
-        faulted_in_pages: Some(fate.faulted_in),
+        faulted_in_pages: passed.faulted_in(),
         swapped_in_pages: passed.swapped_in(),
         split_exclusive_pages: passed
             .split()

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::proc::number::decimal;
 use crate::proc::status::field;
 use crate::reader::Method;
-use crate::sys::file::{Process, read_proc};
+use crate::sys::file::{Process, each_thread, read_proc};
 use crate::sys::halt::{Halted, no_thread_runs};
 use crate::sys::{Errno, process};
 
@@ -86,4 +86,82 @@ pub(super) fn stands_after(pid: i32, method: Method) -> bool {
 /// Whether none of its threads runs; unknown is no.
 pub(super) fn stands(pid: i32) -> bool {
     no_thread_runs(pid) == Ok(true)
+}
+
+/// How often the threads of a process that does not run have been taken off a CPU. One that ran between
+/// two looks has been once more by the second, or runs (proc_pid_status(5)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rest {
+    threads: u64,
+    switches: u64,
+}
+
+impl Rest {
+    /// `None`: one of its threads runs, or that cannot be told.
+    pub(super) fn of(pid: i32) -> Option<Self> {
+        let mut rest = Some(Self::default());
+        let listed = each_thread(pid, &mut |thread| {
+            let switches = switches(thread);
+            rest = rest.zip(switches).map(|(rest, switches)| Self {
+                threads: rest.threads + 1,
+                switches: rest.switches.wrapping_add(switches),
+            });
+        });
+        rest.filter(|rest| listed.is_ok() && rest.threads > 0)
+    }
+}
+
+/// Of a thread that does not run.
+fn switches(thread: i32) -> Option<u64> {
+    let mut buffer = [0; 4096];
+    let text = read_proc(Process::Id(thread), "status", &mut buffer).ok()?;
+    let number = |name| decimal(field(text, name)?);
+    let runs = field(text, b"State")?.starts_with(b"R");
+    let sum =
+        number(b"voluntary_ctxt_switches")?.wrapping_add(number(b"nonvoluntary_ctxt_switches")?);
+    Some(sum).filter(|_| !runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    /// One that waits for input, and has had some.
+    #[test]
+    fn who_has_run_between_two_looks_is_known() {
+        let mut cat = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let pid = cat.id().cast_signed();
+        let rests = |before: Option<Rest>| {
+            let start = Instant::now();
+            loop {
+                let rest = Rest::of(pid);
+                if rest.is_some() && rest != before {
+                    return rest;
+                }
+                assert!(start.elapsed() < Duration::from_secs(60));
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        };
+        // Until it has come to its read.
+        let mut before = rests(None);
+        while Rest::of(pid) != before {
+            before = rests(None);
+        }
+        assert_eq!(Rest::of(pid), before);
+        let mut input = cat.stdin.take().unwrap();
+        input.write_all(b"x").unwrap();
+        assert_ne!(rests(before), before);
+        drop(input);
+        cat.wait().unwrap();
+        assert_eq!(Rest::of(pid), None);
+        // The one that asks runs.
+        assert_eq!(Rest::of(process::own_id()), None);
+    }
 }

@@ -34,7 +34,9 @@ struct Seen {
     pfn: bool,
     split: Option<u64>,
     bounds: Option<(u64, u64)>,
+    faulted_in: Option<u64>,
     swapped_in: Option<u64>,
+    stood: bool,
     unexplained: Option<u64>,
     care: Option<Care>,
 }
@@ -63,7 +65,9 @@ impl Finding {
                 pfn: passed.pfn,
                 split: passed.split(),
                 bounds: passed.split_bounds(),
+                faulted_in: passed.faulted_in(),
                 swapped_in: passed.swapped_in(),
+                stood: passed.stood,
                 unexplained: unexplained(passed),
                 care: passed.care,
             });
@@ -133,24 +137,26 @@ impl Finding {
             }
             line.add("\n").pad_line();
         }
-        line.number(fate.faulted_in).add(" pages faulted in, ");
+        match seen.faulted_in {
+            Some(pages) => line.number(pages),
+            None => line.add("an unknown number of"),
+        };
+        line.add(" pages faulted in, ");
         match seen.swapped_in {
             Some(pages) => line.number(pages),
-            None => line.add("an unknown number, of shared memory,"),
+            None => line.add("an unknown number"),
         };
         line.add(" swapped in");
         if let Some(expected) = self.predicted {
             line.add("; predicted ");
-            match expected.brought_in {
-                None => line.add("an unknown number"),
-                Some(brought_in) => {
-                    line.number(brought_in)
-                        .add(match (self.method, seen.swapped_in) {
-                            // They come without a place in the page table.
-                            (Method::Hybrid | Method::MapFiles, None) => ": NOT known to be so",
-                            _ => agreement(brought_in, fate.faulted_in + fate.swapped_in),
-                        })
-                }
+            let came = seen.faulted_in.zip(seen.swapped_in);
+            match (expected.brought_in, came) {
+                (None, _) => line.add("an unknown number"),
+                (Some(expected), Some((faulted, swapped))) => line
+                    .number(expected)
+                    .add(agreement(expected, faulted + swapped)),
+                // What comes of shared memory has no place in the page table.
+                (Some(expected), None) => line.number(expected).add(": NOT known to be so"),
             };
         }
         line.add("\n").pad_line();
@@ -241,9 +247,12 @@ fn describe_known_split(seen: &Seen, line: &mut Text) {
 fn describe_unknown_split(seen: &Seen, line: &mut Text) {
     if let Some((least, most)) = seen.bounds {
         line.pad_line().number(least).add(" to ").number(most);
-        line.add(match seen.pfn {
-            true => ": others replaced pages meanwhile, or it did itself, or gave some back\n",
-            false => ": frames are hidden, and a copy looks like a page that the others let go\n",
+        line.add(match (seen.stood, seen.pfn) {
+            (false, _) => ": it ran meanwhile\n",
+            (_, true) => ": others replaced pages meanwhile, or huge pages leave it open\n",
+            (_, false) => {
+                ": frames are hidden, and a copy looks like a page that the others let go\n"
+            }
         });
     }
     if seen.tally.maybe_taken > 0 {
@@ -357,6 +366,7 @@ fn write(text: &Text) {
 mod tests {
     use super::*;
     use crate::measure::charge::Bounds;
+    use crate::sys::process::Faults;
 
     fn passed(cold: bool, split: u64, copies_hide: bool) -> Passed {
         let mut tally = crate::measure::audit::Tally {
@@ -379,6 +389,7 @@ mod tests {
             vma_change: None,
             vm_size_kib: None,
             went_on: false,
+            stood: true,
             care: Some(Care {
                 pin_faults: Some(split),
                 ..Care::default()
@@ -418,43 +429,60 @@ mod tests {
             most: 200,
             ..Bounds::default()
         };
-        let told = |own: Option<i64>, pins: Option<u64>, bounds: Bounds| {
+        let told = |stood: bool, pins: Option<u64>, bounds: Bounds| {
             let mut passed = passed(true, 200, false);
             passed.tally.fate.tracked = 200;
+            passed.tally.faults = Some(Faults {
+                minor: 250,
+                major: 50,
+            });
             passed.tally.bounds = bounds;
-            passed.faults = own.map(|own| (own, 0));
+            passed.faults = Some((0, 0));
+            passed.stood = stood;
             passed.care = pins.map(|faults| Care {
                 pin_faults: Some(faults),
                 ..Care::default()
             });
-            passed.bound(10);
+            passed.bound();
             (passed.bounds, passed.split(), passed.tally.fate.raced)
         };
-        assert_eq!(told(Some(0), None, quiet), ((200, 200), Some(200), 0));
-        // The process had faults of its own, each maybe of many pages; or nobody knows.
-        assert_eq!(told(Some(2), None, quiet), ((130, 200), None, 0));
-        assert_eq!(told(Some(99), None, quiet), ((0, 200), None, 0));
-        assert_eq!(told(None, None, quiet), ((0, 200), None, 0));
+        assert_eq!(told(true, None, quiet), ((200, 200), Some(200), 0));
+        // Each fault may have split a page that is gone.
+        assert_eq!(told(false, None, quiet), ((0, 300), None, 0));
         // Pages went meanwhile, or others were there.
         let lost = Bounds { lost: 1, ..quiet };
-        assert_eq!(told(Some(0), None, lost), ((150, 200), None, 0));
+        assert_eq!(told(true, None, lost), ((150, 200), None, 0));
         let others = Bounds {
             others: true,
             ..quiet
         };
-        assert_eq!(told(Some(0), None, others), ((150, 200), None, 0));
+        assert_eq!(told(true, None, others), ((150, 200), None, 0));
         // Within a hundredth.
         let close = Bounds {
             least: 198,
             others: true,
             ..quiet
         };
-        assert_eq!(told(Some(0), None, close), ((198, 200), Some(200), 0));
+        assert_eq!(told(true, None, close), ((198, 200), Some(200), 0));
         // hybrid splits by pins alone, but not with each fault there.
-        assert_eq!(told(Some(9), Some(0), quiet), ((0, 0), Some(0), 200));
-        assert_eq!(told(Some(9), Some(2), quiet), ((2, 2), Some(2), 198));
-        let unsure = Bounds { least: 0, ..others };
-        assert_eq!(told(Some(9), Some(2), unsure), ((0, 2), None, 198));
+        assert_eq!(told(false, Some(0), quiet), ((0, 0), Some(0), 200));
+        assert_eq!(told(true, Some(2), quiet), ((2, 2), Some(2), 198));
+        assert_eq!(told(false, Some(2), quiet), ((0, 2), None, 198));
+    }
+
+    /// What came in, by whether the process ran, and the reader had faults.
+    #[test]
+    fn what_a_running_process_brought_in_is_not_the_readers() {
+        let came = |stood, minor| {
+            let mut passed = passed(true, 0, false);
+            passed.tally.fate.faulted_in = 7;
+            passed.tally.faults = Some(Faults { minor, major: 0 });
+            passed.stood = stood;
+            passed.faulted_in()
+        };
+        assert_eq!(came(true, 9), Some(7));
+        assert_eq!(came(false, 9), None);
+        assert_eq!(came(false, 0), Some(7));
     }
 
     #[test]
