@@ -34,6 +34,15 @@ impl Target {
         let mut ready = String::new();
         let mut output = BufReader::new(process.stdout.take().unwrap());
         output.read_line(&mut ready).unwrap();
+        // Mostly it waits for input then, and who has not come to that runs while it is audited. One
+        // that works on never does.
+        let pid = process.id().to_string();
+        for _ in 0..100 {
+            if state(&pid) != 'R' {
+                break;
+            }
+            sleep(Duration::from_millis(1));
+        }
         Self {
             process,
             ready: ready.trim().into(),

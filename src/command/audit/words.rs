@@ -351,7 +351,8 @@ pub(super) fn say(findings: &[Finding], common: &Common<'_>, stopped: bool) {
         finding.describe(&mut text, common.page_bytes);
         write(&text);
     }
-    if !stopped {
+    let ran = |finding: &Finding| finding.seen().is_some_and(|seen| !seen.stood);
+    if !stopped && findings.iter().any(ran) {
         write(Text::new().add(
             "  The process ran meanwhile: what it did itself is among this; --stop keeps it out.\n",
         ));
