@@ -64,23 +64,6 @@ pub struct InMemory {
     pub shared_kib: u64,
 }
 
-impl InMemory {
-    fn field(&mut self, line: &[u8]) {
-        for (names, sum) in [
-            (&[&b"Rss:"[..]][..], &mut self.resident_kib),
-            (
-                &[b"Private_Clean:", b"Private_Dirty:"],
-                &mut self.private_kib,
-            ),
-            (&[b"Shared_Clean:", b"Shared_Dirty:"], &mut self.shared_kib),
-        ] {
-            let mut names = names.iter();
-            let kib = names.find_map(|name| number::kib(line.strip_prefix(*name)?));
-            *sum += kib.unwrap_or(0);
-        }
-    }
-}
-
 impl Vma {
     pub(crate) fn of(line: &MapsLine<'_>) -> Self {
         Self {
@@ -125,24 +108,32 @@ impl Vma {
 
     /// Takes over a line of smaps below its header; whether it is the last.
     pub(crate) fn field(&mut self, line: &[u8]) -> bool {
-        self.in_memory.get_or_insert_default().field(line);
-        if let Some(kib) = line.strip_prefix(b"Swap:") {
-            self.swap_kib = number::kib(kib);
-        }
-        if let Some(kib) = line.strip_prefix(b"Anonymous:") {
-            self.anonymous_kib = number::kib(kib);
-        }
-        if let Some(kib) = line.strip_prefix(b"AnonHugePages:") {
-            self.anonymous_huge_kib = number::kib(kib);
-        }
-        if let Some(kib) = line.strip_prefix(b"KernelPageSize:") {
-            self.huge_kib = number::kib(kib);
-        }
-        let flags = line.strip_prefix(b"VmFlags:");
-        if let Some(flags) = flags {
-            self.flags(flags);
-        }
-        flags.is_some()
+        let Some((name, value)) = number::split_once(line, b':') else {
+            return false;
+        };
+        let in_memory = self.in_memory.get_or_insert_default();
+        let sum = match name {
+            b"VmFlags" => {
+                self.flags(value);
+                return true;
+            }
+            b"Swap" => return self.knows(|vma| &mut vma.swap_kib, value),
+            b"Anonymous" => return self.knows(|vma| &mut vma.anonymous_kib, value),
+            b"AnonHugePages" => return self.knows(|vma| &mut vma.anonymous_huge_kib, value),
+            b"KernelPageSize" => return self.knows(|vma| &mut vma.huge_kib, value),
+            b"Rss" => &mut in_memory.resident_kib,
+            b"Private_Clean" | b"Private_Dirty" => &mut in_memory.private_kib,
+            b"Shared_Clean" | b"Shared_Dirty" => &mut in_memory.shared_kib,
+            _ => return false,
+        };
+        *sum += number::kib(value).unwrap_or(0);
+        false
+    }
+
+    /// Takes over a number of KiB, if it is one; it is not the last line.
+    fn knows(&mut self, field: fn(&mut Self) -> &mut Option<u64>, value: &[u8]) -> bool {
+        *field(self) = number::kib(value);
+        false
     }
 
     /// Takes over `VmFlags`, see Documentation/filesystems/proc.rst.
