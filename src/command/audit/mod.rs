@@ -46,7 +46,8 @@ const FRAMES_HIDDEN: &str = "what was split is unknown (split_pages is empty): f
 const RAN: &str = "what was split is unknown (split_pages is empty): the process ran while it was read; \
     --stop holds it, and proc and hybrid split nothing";
 const NOT_ALONE: &str = "what was split is unknown (split_pages is empty): others replaced pages while \
-    the process was read, or huge pages leave it open; let nobody else read it, and try again";
+    the process was read, or the kernel does not tell whose some of them were (huge pages, or no right to \
+    /proc/kpageflags: CAP_DAC_READ_SEARCH); let nobody else read it, and try again";
 const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");
 /// Status of the other passes of a reader that the kernel refused.
 const REFUSED: &str = "not-permitted";
@@ -223,7 +224,8 @@ impl<'r> Run<'r> {
     fn settle(&mut self, passed: &mut Passed) {
         passed.bound();
         let (_, most) = passed.bounds;
-        if most + passed.tally.maybe_taken + passed.tally.fate.taken == 0 {
+        let any = most + passed.tally.maybe_taken + passed.tally.fate.taken > 0;
+        if !any && !passed.copies_hide {
             return;
         }
         match self.splits.tried(passed.method) {
@@ -234,6 +236,7 @@ impl<'r> Run<'r> {
                 // A pin of hybrid's still may.
                 if passed.method != Method::Hybrid {
                     passed.limit(0, 0);
+                    passed.copies_hide = false;
                 }
             }
             Some(true) => passed.copies_hide |= passed.tally.maybe_taken > 0,

@@ -33,6 +33,8 @@ pub(super) struct Passed {
     /// Whether it may have brought pages in out of swap that no page table shows.
     pub(super) swap_unseen: bool,
     pub(super) tally: Tally,
+    /// Whether this kernel charges a reader with the faults that it causes.
+    pub(super) charges: bool,
     /// How it ended.
     pub(super) ended: Result<(), Ended>,
     /// After minus before, of the whole process; `None` where it could not be known.
@@ -81,20 +83,21 @@ impl Passed {
         let (least, most) = match (self.stood, quiet) {
             (true, true) => (found.least_if_quiet, found.most),
             (true, false) => (found.least, found.most),
-            (false, _) => (
-                0,
-                self.charged()
-                    .map_or(found.most, |faults| faults.max(found.most)),
-            ),
+            // A fault copies many pages of hugetlb memory.
+            (false, _) if self.tally.hugetlb => {
+                (0, self.charged().unwrap_or(0).saturating_add(found.most))
+            }
+            (false, _) => (0, self.charged().unwrap_or(0).max(found.most)),
         };
+        self.copies_hide |= !self.stood && self.charged().is_none();
         let pins = self.care.and_then(|care| care.pin_faults);
-        let pins = pins.filter(|&faults| faults == 0 || !self.tally.hugetlb);
+        let pins = pins.filter(|&faults| self.charges && (faults == 0 || !self.tally.hugetlb));
         self.limit(least, pins.map_or(most, |faults| most.min(faults)));
     }
 
-    /// All faults charged to the reader.
+    /// All faults charged to the reader; `None` where that is not known.
     fn charged(&self) -> Option<u64> {
-        let faults = self.tally.faults?;
+        let faults = self.tally.faults.filter(|_| self.charges)?;
         Some(faults.minor + faults.major)
     }
 
@@ -265,6 +268,7 @@ impl Run<'_> {
                     _ => true,
                 },
             tally,
+            charges: self.auditor.charges.usual,
             ended,
             usage: after.usage.zip(before.usage).map(|(a, b)| a.since(&b)),
             faults: both(|standing| standing.faults),

@@ -249,7 +249,9 @@ fn describe_unknown_split(seen: &Seen, line: &mut Text) {
         line.pad_line().number(least).add(" to ").number(most);
         line.add(match (seen.stood, seen.pfn) {
             (false, _) => ": it ran meanwhile\n",
-            (_, true) => ": others replaced pages meanwhile, or huge pages leave it open\n",
+            (_, true) => {
+                ": others replaced pages meanwhile, or the kernel does not tell whose some were\n"
+            }
             (_, false) => {
                 ": frames are hidden, and a copy looks like a page that the others let go\n"
             }
@@ -391,6 +393,7 @@ mod tests {
             vm_size_kib: None,
             went_on: false,
             stood: true,
+            charges: true,
             care: Some(Care {
                 pin_faults: Some(split),
                 ..Care::default()
@@ -469,6 +472,42 @@ mod tests {
         assert_eq!(told(false, Some(0), quiet), ((0, 0), Some(0), 200));
         assert_eq!(told(true, Some(2), quiet), ((2, 2), Some(2), 198));
         assert_eq!(told(false, Some(2), quiet), ((0, 2), None, 198));
+    }
+
+    /// Before Linux 5.9 no fault is charged, and none bounds anything.
+    #[test]
+    fn where_nobody_is_charged_a_process_that_ran_has_no_bounds() {
+        let told = |stood| {
+            let mut passed = passed(true, 200, false);
+            passed.tally.fate.faulted_in = 7;
+            passed.tally.faults = Some(Faults::default());
+            passed.tally.bounds = Bounds {
+                least_if_quiet: 200,
+                most: 200,
+                ..Bounds::default()
+            };
+            passed.faults = Some((0, 0));
+            passed.care = Some(Care {
+                pin_faults: Some(0),
+                ..Care::default()
+            });
+            (passed.charges, passed.stood) = (false, stood);
+            passed.bound();
+            (passed.split_bounds(), passed.split(), passed.faulted_in())
+        };
+        assert_eq!(told(true), (Some((200, 200)), Some(200), Some(7)));
+        assert_eq!(told(false), (None, None, None));
+    }
+
+    #[test]
+    fn a_fault_of_hugetlb_memory_adds_many_pages() {
+        let mut passed = passed(true, 0, false);
+        passed.care = None;
+        passed.tally.faults = Some(Faults { minor: 9, major: 0 });
+        passed.tally.bounds.most = 512;
+        (passed.tally.hugetlb, passed.stood) = (true, false);
+        passed.bound();
+        assert_eq!(passed.bounds, (0, 521));
     }
 
     /// What came in, by whether the process ran, and the reader had faults.
