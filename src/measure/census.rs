@@ -4,6 +4,7 @@
 use super::doubts::Doubts;
 use crate::emit::crc::Crc32;
 use crate::proc::pagemap::{ENTRY_BYTES, Entry, Frame, Mark, file_offset};
+use crate::reader::own_page::own_entry;
 use crate::sys::file::{Process, open, open_proc, read_at, read_proc};
 use crate::sys::{Errno, Region};
 use rustix::fd::{AsFd, OwnedFd};
@@ -310,19 +311,7 @@ fn zero_frame(page_bytes: usize) -> Result<Option<Frame>, Errno> {
     let mut page = Region::not_inherited(page_bytes)?;
     page.small_pages();
     core::hint::black_box(page.words_mut().iter().fold(0, |sum, word| sum | word));
-    own_frame(page.address() as u64, page_bytes as u64)
-}
-
-/// The frame of a page of our own; `None` where frame numbers are hidden.
-pub(super) fn own_frame(address: u64, page_bytes: u64) -> Result<Option<Frame>, Errno> {
-    let pagemap = open_proc(Process::Myself, "pagemap")?;
-    let mut bytes = [0; ENTRY_BYTES as usize];
-    read_at(
-        pagemap.as_fd(),
-        &mut bytes,
-        file_offset(address, page_bytes),
-    )?;
-    Ok(Entry(u64::from_ne_bytes(bytes)).frame())
+    Ok(own_entry(page.address() as u64, page_bytes as u64)?.frame())
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! /proc/kpageflags: a word of flags for each frame, which only root is shown
 //! (Documentation/admin-guide/mm/pagemap.rst; fs/proc/page.c).
 
-use super::census::{CHUNK_PAGES, own_frame};
+use super::census::CHUNK_PAGES;
 use crate::proc::pagemap::Entry;
 use crate::reader::hybrid::large::{self, Large};
+use crate::reader::own_page::own_entry;
 use crate::sys::file::{open, read_words_at};
 use crate::sys::{Errno, Region};
 use rustix::fd::{AsFd, OwnedFd};
@@ -114,8 +115,8 @@ impl Owners {
         page.touch(page_bytes);
         let flags = open(c"/proc/kpageflags").ok().filter(|flags| {
             let mut seen = 0;
-            let frame = own_frame(page.address() as u64, page_bytes as u64);
-            let frame = frame.ok().flatten();
+            let entry = own_entry(page.address() as u64, page_bytes as u64);
+            let frame = entry.ok().and_then(Entry::frame);
             let frames = frame.map(|frame| (0, frame.number())).into_iter();
             let told = each(flags, frames, &mut |_, word| {
                 seen = word;

@@ -9,6 +9,7 @@ pub mod hybrid;
 mod kcore;
 mod map_files;
 mod memcpy;
+pub mod own_page;
 mod proc_mem;
 mod ptrace;
 mod target;

@@ -15,11 +15,10 @@ use super::evidence::Evidence;
 use crate::emit::record::Status;
 use crate::fixture::kinds::{Blocks, Ground, Kind, Op, PAGES, Sizes};
 use crate::fixture::{Fixture, FixtureError, TARGET_STOPPED, content as pattern};
-use crate::proc::pagemap::{Entry, file_offset};
 use crate::proc::smaps::UsageDelta;
 use crate::proc::stat::Stat;
+use crate::reader::own_page::own_entry;
 use crate::reader::{End, Method};
-use crate::sys::file::{Process, open_proc, read_words_at};
 use crate::sys::plot::{PAGE_MAX, renew_own, rewrite_own};
 use crate::sys::process::Faults;
 use crate::sys::{Clock, Errno, Region, RemoteAddr, errno};
@@ -27,7 +26,6 @@ use changes::changes;
 use core::ops::Range;
 use look::{Look, Pages};
 use read::Read;
-use rustix::fd::AsFd;
 use watch::{Seen, Watch};
 
 use crate::emit::probe_row::reason::BLOCKED;
@@ -341,16 +339,11 @@ fn unmeasured(probed: Probed, error: FixtureError) -> Result<Probed, FixtureErro
 
 /// What can be told of frames here: whether the number of a page of our own is shown.
 fn evidence(own: &mut Region, page_bytes: usize) -> Result<Evidence, Errno> {
-    let offset = file_offset(own.address() as u64, page_bytes as u64);
-    let mut word = [0];
-    let pagemap = open_proc(Process::Myself, "pagemap")?;
-    let read = read_words_at(pagemap.as_fd(), &mut word, offset)?;
-    let entry = Entry(word[0]);
-    match (read == 1 && entry.present(), entry.frames_hidden()) {
-        (false, _) => Err(Errno::IO),
-        (true, true) => Ok(Evidence::Exclusive),
-        (true, false) => Ok(Evidence::Pfn),
-    }
+    let entry = own_entry(own.address() as u64, page_bytes as u64)?;
+    Ok(match entry.frames_hidden() {
+        true => Evidence::Exclusive,
+        false => Evidence::Pfn,
+    })
 }
 
 #[cfg(test)]

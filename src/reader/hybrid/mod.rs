@@ -18,11 +18,11 @@ mod window;
 
 use super::files::Late;
 use super::map_files::Behind;
+use super::own_page::own_entry;
 use super::{End, Pass, Reader, Seen, Target};
-use crate::proc::pagemap::{Entry, file_offset};
 use crate::proc::status;
 use crate::sys::Errno;
-use crate::sys::file::{Process, open_proc, read_proc, read_whole, read_words_at};
+use crate::sys::file::{Process, open_proc, read_proc, read_whole};
 use crate::sys::page_lists;
 use crate::sys::process::own_faults;
 use crate::sys::remote::RemoteSpan;
@@ -31,7 +31,6 @@ use hands::{Hands, Io};
 pub use joined::{merging_was_never_used, nothing_is_joined};
 use large::Large;
 use look::Look;
-use rustix::fd::AsFd;
 
 /// Bytes that are gathered before a call, unless one block is larger. More would leave the
 /// cache that the source has to pass through as well (measured: 1 MiB is slower in small VMAs).
@@ -301,11 +300,9 @@ fn large_folios(pid: i32, page_bytes: u64) -> Large {
 
 /// Whether pagemap shows the frame of a page that is surely in memory: of the stack.
 fn sees_frames(page_bytes: u64) -> bool {
-    let mut word = [0];
-    let offset = file_offset((&raw const word).addr() as u64, page_bytes);
-    let pagemap = open_proc(Process::Myself, "pagemap");
-    let read = pagemap.and_then(|file| read_words_at(file.as_fd(), &mut word, offset));
-    read == Ok(1) && Entry(word[0]).frame().is_some()
+    let word = 0_u64;
+    let entry = own_entry((&raw const word).addr() as u64, page_bytes);
+    entry.is_ok_and(|entry| entry.frame().is_some())
 }
 
 /// Whether no page on this machine is in swap: one that is in memory, too, can be another
