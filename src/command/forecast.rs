@@ -163,6 +163,11 @@ impl<'s> Splits<'s> {
         }
     }
 
+    /// Whether a child was made already: there is one at most.
+    pub(super) fn is_tried(&self) -> bool {
+        !self.known.is_empty() || self.untried
+    }
+
     /// As [`tried`](Self::tried), but nothing is tried for it.
     pub(super) fn known(&self, method: Method) -> Option<bool> {
         let (_, splits) = self.known.iter().find(|(known, _)| *known == method)?;
@@ -175,7 +180,7 @@ impl<'s> Splits<'s> {
         if matches!(method, Method::MapFiles | Method::Kcore) {
             return Some(false);
         }
-        if self.known.is_empty() && !self.untried {
+        if !self.is_tried() {
             self.try_all();
         }
         self.known(method)

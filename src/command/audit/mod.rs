@@ -129,6 +129,8 @@ struct Run<'r> {
     common: Common<'r>,
     auditor: Auditor,
     splits: Splits<'r>,
+    /// Whether a child was made since the last rehearsal: the tool's own pages fault anew then.
+    forked: bool,
     progress: Progress,
     done: pass::Done,
     findings: Vec<Finding, LIST_MAX>,
@@ -164,6 +166,7 @@ impl<'r> Run<'r> {
             common,
             auditor: auditor.map_err(Error::kernel("map memory for the buffer"))?,
             splits: Splits::untried(clock, page_bytes, &options.methods),
+            forked: false,
             progress: Progress::new(options.common.quiet, clock, (mappings.bytes >> 20) * looks),
             done: pass::Done::default(),
             findings: Vec::new(),
@@ -228,6 +231,7 @@ impl<'r> Run<'r> {
         if !any && !passed.copies_hide {
             return;
         }
+        self.forked |= !self.splits.is_tried();
         match self.splits.tried(passed.method) {
             // Whoever copies nothing takes nothing.
             Some(false) => {

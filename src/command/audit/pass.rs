@@ -234,7 +234,7 @@ impl Run<'_> {
             faults: Some(Faults::default()),
             ..Tally::default()
         };
-        if cold {
+        if cold || mem::take(&mut self.forked) {
             self.rehearse(method)?;
             touch_stack::<STACK_BYTES>();
         }
