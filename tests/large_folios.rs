@@ -7,7 +7,8 @@ mod common;
 mod helpers;
 
 use common::{
-    Row, command_as_nobody, field, is_root, number, run, stdout, vmread_splits, whole_stream,
+    Row, command, command_as_nobody, field, is_root, number, run, stdout, vmread_splits,
+    whole_stream,
 };
 use cowitness::reader::hybrid::large::{self, Large};
 use cowitness::reader::hybrid::{Obstacle, nothing_is_half_swapped};
@@ -15,7 +16,7 @@ use cowitness::reader::{Care, Method, Target};
 use cowitness::sys::RemoteAddr;
 use cowitness::sys::remote::RemoteSpan;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
@@ -452,4 +453,127 @@ fn one_broken_huge_page_makes_all_of_the_machine_doubtful() {
     let by_root = [mixed.moved, mixed.huge, mixed.small]
         .map(|start| number(&survey(mixed.pid, start), "vmread_split_pages"));
     assert_eq!(by_root, [None, None, split(256)]);
+}
+
+/// For a huge page pagemap has one answer, and smaps one for each page: what survey counts is bit 56,
+/// whether it reads smaps or not, and whether a mapping is in memory whole or not.
+#[test]
+fn survey_counts_by_pagemap_what_is_mapped_as_a_huge_page() {
+    const GIVEN_UP: &str = r#"
+import ctypes, mmap, os, signal, sys
+size, page, at = 2 << 20, 4096, 1 << 41
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+# MAP_FIXED_NOREPLACE with MAP_PRIVATE and MAP_ANONYMOUS
+mapped = libc.mmap(ctypes.c_void_p(at), ctypes.c_size_t(2 * size), 3, 0x100022, -1, ctypes.c_long(0))
+assert mapped == at
+libc.madvise(ctypes.c_void_p(at), ctypes.c_size_t(2 * size), 14)  # MADV_HUGEPAGE
+ctypes.memset(at, 7, 2 * size)
+ready, tell = os.pipe()
+child = os.fork()
+if child == 0:
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    for start, pages in (at, 256), (at + size, 1):
+        libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(pages * page), 4)  # MADV_DONTNEED
+    os.write(tell, b"x")
+    while True:
+        signal.pause()
+os.read(ready, 1)
+print(os.getpid(), at, 2 * size, flush=True)
+sys.stdin.read()
+"#;
+    let _alone = alone();
+    let mut python = Command::new("/usr/bin/python3");
+    python.args(["-c", GIVEN_UP]).uid(65534).gid(65534);
+    let target = helpers::Target::of(python.current_dir("/"));
+    let words: Vec<u64> = target.ready.split(' ').flat_map(str::parse).collect();
+    let [pid, start, bytes] = *words else {
+        eprintln!("skipped: {}", target.ready);
+        return;
+    };
+    let entries = entries(pid as u32, start, bytes);
+    let own = entries.iter().filter(|&entry| entry & EXCLUSIVE != 0);
+    let want = own.count() as i64;
+    let (mut by_nobody, _folder) = command_as_nobody(&format!("survey -q {pid}")).unwrap();
+    for survey in [
+        by_nobody.output().unwrap(),
+        run(&format!("survey -q {pid}")),
+    ] {
+        let row = row_of(&survey, start);
+        let shared = number(&row, "shared_anon_pages");
+        assert_eq!(number(&row, "exclusive_pages"), Some(want), "{row:?}");
+        assert_eq!(shared, Some(entries.len() as i64 - want), "{row:?}");
+    }
+}
+
+/// Rows of more than a pipe holds: whoever reads them only later holds survey back.
+const MANY_ROWS: &str = r#"
+import ctypes, mmap, os, signal, sys
+page = os.sysconf("SC_PAGE_SIZE")
+libc = ctypes.CDLL(None)
+memory = mmap.mmap(-1, 4000 * page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+memory.madvise(15)  # MADV_NOHUGEPAGE
+for index in range(4000):
+    memory[index * page] = 7
+at = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+for index in range(0, 4000, 2):
+    libc.mprotect(ctypes.c_void_p(at + index * page), ctypes.c_size_t(page), 1)
+if os.fork() == 0:
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    while True:
+        signal.pause()
+print(os.getpid(), flush=True)
+sys.stdin.read()
+"#;
+
+/// A number that the machine's large folios have made doubtful before the survey ended is none.
+#[test]
+fn survey_asks_again_at_its_end_what_makes_bit_56_err() {
+    let _alone = alone();
+    let many = helpers::Target::new(MANY_ROWS);
+    let total = |meanwhile: &mut dyn FnMut()| {
+        let mut survey = command(&format!("survey -q {}", many.ready));
+        let mut survey = survey.stdout(Stdio::piped()).spawn().unwrap();
+        let mut rows = survey.stdout.take().unwrap();
+        // It asks before it writes anything, and cannot end before its rows are read.
+        let mut first = [0];
+        rows.read_exact(&mut first).unwrap();
+        meanwhile();
+        let mut rest = String::new();
+        rows.read_to_string(&mut rest).unwrap();
+        let total = whole_stream(&format!("{}{rest}", char::from(first[0])))
+            .rows
+            .last()
+            .unwrap()
+            .clone();
+        (survey.wait().unwrap().code(), total)
+    };
+    for _ in 0..20 {
+        let before = large::now();
+        let mut broken = None;
+        let (status, row) = total(&mut || ());
+        let (status_then, row_then) = total(&mut || broken = target("child-breaks, advises"));
+        if broken.is_none() {
+            return;
+        }
+        if before == Large::Any || large::now() != Large::Any {
+            // Others have parts of huge pages here.
+            sleep(Duration::from_millis(100));
+            continue;
+        }
+        let split = |row: &Row| number(row, "vmread_split_pages");
+        let status_of = |row: &Row| row["status"].clone();
+        assert_eq!((status, status_of(&row)), (Some(0), "ok".into()));
+        assert!(split(&row) >= Some(if vmread_splits() { 4000 } else { 0 }));
+        if vmread_splits() {
+            let want = (Some(3), "skipped:bit-56-may-err".to_owned());
+            assert_eq!((status_then, status_of(&row_then)), want);
+            assert_eq!(split(&row_then), None);
+            assert_eq!(number(&row_then, "hybrid_split_pages"), Some(0));
+        } else {
+            assert_eq!((status_then, split(&row_then)), (Some(0), Some(0)));
+        }
+        return;
+    }
+    eprintln!("skipped: others have parts of huge pages here");
 }

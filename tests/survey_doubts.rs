@@ -6,7 +6,9 @@ mod common;
 #[path = "common/audit.rs"]
 mod helpers;
 
-use common::{Row, alone, command, number, run, stdout, vmread_splits, whole_stream};
+use common::{
+    Row, alone, command, lock_of_the_machine, number, run, stdout, vmread_splits, whole_stream,
+};
 use helpers::{Target, audit, get, near, signal, until};
 use std::fs;
 use std::process::{Command, Stdio};
@@ -342,6 +344,7 @@ fn a_mark_is_not_called_swapped_out() {
 /// Root needs no smaps for pagemap's sake, and is told all the same.
 #[test]
 fn what_nobody_should_read_has_no_forecast() {
+    let _steady = lock_of_the_machine(fs::File::try_lock_shared);
     const SERVED: &str = "serving, memory = userfaultfd(0, 1); ready(memory)";
     const DEVICE: &str = "attributes = struct.pack('IIQQQQQ', 1, 128, 0, 1 << 20, 1, 0, 1 | 1 << 5)\n\
         events = libc.syscall(298 if HERE else 241, attributes.ljust(128, b'\\0'), 0, -1, -1, 0)\n\
@@ -361,6 +364,7 @@ fn what_nobody_should_read_has_no_forecast() {
 /// locked as its parent's is, neither.
 #[test]
 fn secret_memory_comes_with_no_reader() {
+    let _steady = lock_of_the_machine(fs::File::try_lock_shared);
     const SECRET: &str = "file = libc.syscall(447, 0)\n\
         if file < 0: skip('memfd_secret')\n\
         os.ftruncate(file, PAGES * page)\n\
@@ -385,6 +389,7 @@ fn secret_memory_comes_with_no_reader() {
 /// Any file may have the name that maps shows of secret memory.
 #[test]
 fn a_file_with_the_name_of_secret_memory_is_a_file() {
+    let _steady = lock_of_the_machine(fs::File::try_lock_shared);
     const NAMED: &str = "import tempfile\n\
         folder = tempfile.mkdtemp()\n\
         if libc.unshare(0x20000) or libc.mount(None, b'/', None, 0x44000, None): skip('unshare')\n\

@@ -218,7 +218,8 @@ pub(super) fn count(
     Ok(census)
 }
 
-/// What there is on this machine that makes bit 56 err.
+/// What there is on this machine that makes bit 56 err. What comes is to be asked for again afterwards;
+/// what has come and gone in between is not seen.
 pub(super) fn doubts(pid: i32) -> Doubts {
     Doubts::of(large::now())
         .and_if(!nothing_is_joined(pid), Doubts::JOINED)

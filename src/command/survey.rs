@@ -89,6 +89,9 @@ enum State {
     Steady,
     /// They are not.
     Changed,
+    /// They are; but what makes bit 56 err has come to the machine, and pages that were looked at before
+    /// may be such.
+    Unsure,
     /// It has ended, or is another program.
     Gone,
 }
@@ -145,14 +148,22 @@ impl<'s> Survey<'s> {
             Err(_) => Ok(State::Gone),
             Ok(()) => {
                 walked?;
-                Ok(
-                    match before == during && Mappings::now(self.pid)? == before {
-                        true => State::Steady,
-                        false => State::Changed,
-                    },
-                )
+                let steady = before == during && Mappings::now(self.pid)? == before;
+                Ok(match steady {
+                    true if self.is_unsure() => State::Unsure,
+                    true => State::Steady,
+                    false => State::Changed,
+                })
             }
         }
+    }
+
+    /// Whether more makes bit 56 err than was known of, and that matters.
+    fn is_unsure(&self) -> bool {
+        let doubts = live::doubts(self.pid);
+        let concern = doubts.concern(&self.total.census) > 0;
+        let vmread_splits = self.splits.known(Method::Vmread) != Some(false);
+        !self.doubts.has(doubts) && concern && vmread_splits
     }
 
     fn vma(&mut self, vma: &Vma, rows: &mut Rows<Output>) -> Result<(), Error> {
@@ -240,6 +251,9 @@ impl<'s> Survey<'s> {
 
     /// The last row, and whether the VMAs were still those that were announced.
     fn finish(&mut self, mut rows: Rows<Output>, state: State) -> Result<(), Error> {
+        if state == State::Unsure {
+            self.total.split = READERS.map(|reader| self.splits.of(reader, &Forecast::DOUBT));
+        }
         let mut row = self.row(Some(&self.total.census));
         row.name = TOTAL;
         self.fill(&mut row, self.total.split, self.total.forecast.faulted);
@@ -266,6 +280,13 @@ impl<'s> Survey<'s> {
                 "mappings-changed",
                 Error::Invalid(
                     "the process changed its mappings meanwhile; stop it (kill -STOP) and try again",
+                ),
+            ),
+            _ if state == State::Unsure => (
+                "bit-56-may-err",
+                Error::Invalid(
+                    "large folios, KSM or swap came into use meanwhile, or huge pages lost parts: what is \
+                     shared cannot be told by the rows before; try again",
                 ),
             ),
             (_, 1..) => (

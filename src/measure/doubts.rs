@@ -63,10 +63,12 @@ impl Doubts {
         Self::frame(self.flags)
     }
 
-    /// Whether all of `others`, of frames, are among them.
+    /// Whether all of `others` are among them.
     #[must_use]
-    pub const fn has(self, others: Self) -> bool {
-        self.flags & others.flags == others.flags
+    pub fn has(self, others: Self) -> bool {
+        let any_large = self.flags & LARGE == LARGE;
+        let huge = others.huge_bytes.is_none() || others.huge_bytes == self.huge_bytes;
+        self.flags & others.flags == others.flags && (any_large || huge)
     }
 
     /// Pages that these can concern: of a page that bit 56 calls shared, only a large folio makes
@@ -186,6 +188,34 @@ mod tests {
         // Frames that are hidden, and flags that cannot be read.
         assert_eq!(of(&[0], 0x7008, &[own]), None);
         assert_eq!(of(&[0], 0x7008, &[own | 0x208]), None);
+    }
+
+    #[test]
+    fn large_folios_in_any_state_are_more_than_huge_pages_that_are_whole_and_these_more_than_none()
+    {
+        let [none, whole, any] = [Large::None, Large::Whole(2 << 20), Large::Any].map(Doubts::of);
+        for (doubts, others, has) in [
+            (none, none, true),
+            (none, whole, false),
+            (none, any, false),
+            (whole, none, true),
+            (whole, whole, true),
+            (whole, Doubts::of(Large::Whole(4 << 20)), false),
+            (whole, any, false),
+            (any, none, true),
+            (any, whole, true),
+            (any, any, true),
+            (any, Doubts::JOINED, false),
+            (any.and_if(true, Doubts::JOINED), Doubts::JOINED, true),
+            (
+                whole.and_if(true, Doubts::HALF_SWAPPED),
+                Doubts::HALF_SWAPPED,
+                true,
+            ),
+            (whole, whole.and_if(true, Doubts::HALF_SWAPPED), false),
+        ] {
+            assert_eq!(doubts.has(others), has, "{doubts:?} {others:?}");
+        }
     }
 
     #[test]

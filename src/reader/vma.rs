@@ -95,14 +95,21 @@ impl Vma {
     }
 
     /// Of private memory without a file that is in memory from its first page to its last, how it is
-    /// mapped: nothing of it is a zero page, in swap, or a mark.
+    /// mapped: nothing of it is a zero page, in swap, or a mark. Not where huge pages are mapped as such:
+    /// there bit 56 says of all pages what it says of the first (fs/proc/task_mmu.c, `pagemap_pmd_range`),
+    /// and smaps looks at each.
     #[must_use]
     pub fn all_in_memory(&self) -> Option<InMemory> {
         let all = Some((self.end - self.start) / 1024);
         self.in_memory.filter(|found| {
             let plain = !self.has_file && !self.is_special && self.swap_kib == Some(0);
+            let small = self.anonymous_huge_kib == Some(0);
             let sum = Some(found.private_kib + found.shared_kib);
-            plain && Some(found.resident_kib) == all && self.anonymous_kib == all && sum == all
+            plain
+                && small
+                && Some(found.resident_kib) == all
+                && self.anonymous_kib == all
+                && sum == all
         })
     }
 
@@ -348,7 +355,7 @@ mod tests {
 
     #[test]
     fn all_of_it_is_in_memory_if_every_sum_is_its_size() {
-        const WHOLE: [&[u8]; 9] = [
+        const WHOLE: [&[u8]; 10] = [
             b"Rss:                  32 kB",
             b"Pss:                  20 kB",
             b"Shared_Clean:          4 kB",
@@ -357,6 +364,7 @@ mod tests {
             b"Private_Dirty:         8 kB",
             b"Anonymous:            32 kB",
             b"Swap:                  0 kB",
+            b"AnonHugePages:         0 kB",
             b"VmFlags: rd wr mr mw me ac",
         ];
         let told = |header: &[u8], lines: &[&[u8]]| {
@@ -375,7 +383,7 @@ mod tests {
         assert_eq!(told(header, &WHOLE), Some(want));
         // From maps, or with one line missing or other than the rest.
         assert_eq!(told(header, &[]), None);
-        for nth in [0, 2, 3, 5, 6, 7] {
+        for nth in [0, 2, 3, 5, 6, 7, 8] {
             let mut lines = WHOLE;
             lines[nth] = b"Locked:  0 kB";
             assert_eq!(told(header, &lines), None, "{nth}");
@@ -383,9 +391,13 @@ mod tests {
         let mut swapped = WHOLE;
         swapped[7] = b"Swap: 4 kB";
         assert_eq!(told(header, &swapped), None);
+        // For a huge page pagemap has one answer, and smaps one for each page.
         let mut huge = WHOLE;
-        huge[8] = b"VmFlags: rd ht";
+        huge[8] = b"AnonHugePages:        32 kB";
         assert_eq!(told(header, &huge), None);
+        let mut hugetlb = WHOLE;
+        hugetlb[9] = b"VmFlags: rd ht";
+        assert_eq!(told(header, &hugetlb), None);
         for header in [
             &b"1000-a000 rw-p 00000000 00:00 0 "[..],
             b"1000-9000 rw-p 00000000 08:01 5 /file",

@@ -217,6 +217,9 @@ impl Run<'_> {
         });
         // If the process is gone, the pass finds that out, and says it.
         looked.ok()?;
+        if !doubts.has(live::doubts(pid)) {
+            forecast.add(&Forecast::DOUBT);
+        }
         Some(Expected {
             split: self.splits.of(method, &forecast),
             brought_in: forecast.brought_in(

@@ -28,37 +28,72 @@ pub enum Large {
     Any,
 }
 
+/// Looks at most, where huge pages keep coming meanwhile.
+const LOOKS: u32 = 4;
+
 /// What there is now.
 #[must_use]
 pub fn now() -> Large {
-    match look() {
-        // The counts are read one after the other, and may have changed in between.
-        seen @ (Large::Whole(_), _) if look() != seen => Large::Any,
-        (large, _) => large,
-    }
+    settle(&mut look)
 }
 
-/// With the number of huge pages.
-fn look() -> (Large, u64) {
+fn settle(look: &mut dyn FnMut() -> Look) -> Large {
+    let mut before = look();
+    for _ in 1..LOOKS {
+        if !matches!(before.large, Large::Whole(_)) {
+            return before.large;
+        }
+        // The counts are read one after the other, and each may be of another moment. If no huge page
+        // has come between the two looks at those that are mapped as a whole, there were never more of
+        // these in between; so none is missing among all, which were counted in between.
+        let seen = look();
+        if seen == before {
+            return seen.large;
+        }
+        before = seen;
+    }
+    Large::Any
+}
+
+/// What one look finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Look {
+    large: Large,
+    /// How many huge pages there are.
+    huge: u64,
+    /// How many have ever come, by the events of [`CAME`].
+    came: [Option<u64>; 2],
+}
+
+/// Events of /proc/vmstat by which anonymous memory gets a huge page: a fault, and small pages that are
+/// gathered into one.
+const CAME: [&str; 2] = ["thp_fault_alloc", "thp_collapse_alloc"];
+
+fn look() -> Look {
     let counts = counts();
     let mut buffer = [0; 16 << 10];
     let vmstat = read_whole(c"/proc/vmstat", &mut buffer);
-    let huge = counts.map_or(0, |counts| counts.huge);
-    (vmstat.map_or(Large::Any, |text| large(text, counts)), huge)
+    Look {
+        huge: counts.map_or(0, |counts| counts.huge),
+        came: vmstat.map_or([None; 2], |text| CAME.map(|name| value(text, name))),
+        large: vmstat.map_or(Large::Any, |text| large(text, counts)),
+    }
+}
+
+/// A count of /proc/vmstat.
+fn value(vmstat: &[u8], name: &str) -> Option<u64> {
+    let mut lines = vmstat.split(|&byte| byte == b'\n');
+    lines.find_map(|line| decimal(line.strip_prefix(name.as_bytes())?.strip_prefix(b" ")?))
 }
 
 /// By /proc/vmstat and the [`counts`].
 fn large(vmstat: &[u8], counts: Result<Counts, Errno>) -> Large {
-    let value = |name: &str| {
-        let mut lines = vmstat.split(|&byte| byte == b'\n');
-        lines.find_map(|line| decimal(line.strip_prefix(name.as_bytes())?.strip_prefix(b" ")?))
-    };
-    let events = ["pgfault", "thp_fault_alloc", "thp_collapse_alloc"].map(value);
-    match (events, counts) {
+    let value = |name| value(vmstat, name);
+    match (CAME.map(value), counts) {
         // A kernel without huge pages.
-        ([Some(_), None, None], Err(_)) => Large::None,
+        ([None, None], Err(_)) if value("pgfault").is_some() => Large::None,
         (_, Ok(Counts { some: true, .. })) => Large::Any,
-        (_, Ok(counts @ Counts { huge: 1.., .. })) => {
+        ([Some(_), Some(_)], Ok(counts @ Counts { huge: 1.., .. })) => {
             // Those that are mapped as a whole (mm/rmap.c, `__folio_add_rmap`), which vmstat counts
             // in huge pages, and at once (mm/vmstat.c: each is more than a processor keeps for
             // itself). A count of all that errs is too high (hugetlb pages that were moved).
@@ -67,9 +102,16 @@ fn large(vmstat: &[u8], counts: Result<Counts, Errno>) -> Large {
                 false => Large::Any,
             }
         }
-        (_, Ok(Counts { none: true, .. })) => Large::None,
+        (
+            _,
+            Ok(Counts {
+                huge: 0,
+                none: true,
+                ..
+            }),
+        ) => Large::None,
         // Nothing counts those that are there; since booting there was none.
-        ([_, Some(0), Some(0)], Ok(Counts { sizes: false, .. })) => Large::None,
+        ([Some(0), Some(0)], Ok(Counts { sizes: false, .. })) => Large::None,
         _ => Large::Any,
     }
 }
@@ -198,6 +240,36 @@ mod tests {
         assert_eq!(of("3", NONE), Large::None);
         let nothing = b"pgfault 7\nthp_fault_alloc 9\nthp_collapse_alloc 0\n";
         assert_eq!(large(nothing, Ok(huge)), Large::Any);
+    }
+
+    /// One that is mapped in parts goes unnoticed in each look for itself if another, whole, comes between
+    /// its two counts, and goes before the next.
+    #[test]
+    fn while_huge_pages_come_it_is_not_told_whether_all_are_whole() {
+        let whole = Large::Whole(2 << 20);
+        let look = |large, huge, came| Look {
+            large,
+            huge,
+            came: [Some(came), Some(0)],
+        };
+        let told = |looks: &[Look]| {
+            let mut looks = looks.iter();
+            let large = settle(&mut || *looks.next().unwrap());
+            (large, looks.len())
+        };
+        let quiet = look(whole, 1, 7);
+        assert_eq!(told(&[quiet, quiet]), (whole, 0));
+        let coming = [7, 8, 9, 10].map(|came| look(whole, 1, came));
+        assert_eq!(told(&coming), (Large::Any, 0));
+        // Until two looks in a row agree.
+        let [first, second, third, _] = coming;
+        assert_eq!(told(&[first, second, third, third]), (whole, 0));
+        // As many came as went.
+        assert_eq!(told(&[quiet, look(whole, 2, 7), quiet, quiet]), (whole, 0));
+        for other in [Large::Any, Large::None] {
+            assert_eq!(told(&[look(other, 0, 7), quiet]), (other, 1));
+            assert_eq!(told(&[first, second, look(other, 0, 9)]), (other, 0));
+        }
     }
 
     #[test]
