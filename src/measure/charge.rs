@@ -113,8 +113,10 @@ impl Window {
             true => faults.saturating_sub(came),
             false => faults,
         };
+        let not_in = traces.in_place + replaced + traces.lost + traces.untold + by_others;
         Bounds {
             least: faults.saturating_sub(elsewhere).min(replaced),
+            least_came: faults.saturating_sub(not_in).min(came),
             least_if_quiet: faults.saturating_sub(known + traces.untold).min(replaced),
             most: copies.min(copied),
             lost: traces.lost,
@@ -134,6 +136,8 @@ pub struct Bounds {
     pub most: u64,
     /// Pages that went meanwhile.
     pub lost: u64,
+    /// Pages that the reader brought in at least, whatever others did.
+    pub least_came: u64,
     /// Whether somebody else certainly did something: more has changed than the faults account for.
     pub others: bool,
 }
@@ -145,6 +149,7 @@ impl Bounds {
         self.least_if_quiet += other.least_if_quiet;
         self.most += other.most;
         self.lost += other.lost;
+        self.least_came += other.least_came;
         self.others |= other.others;
     }
 }
@@ -288,6 +293,26 @@ mod tests {
         assert_eq!(most(Some(7), true), Some(7));
         assert_eq!(most(Some(7), false), Some(7 * 512));
         assert_eq!(most(None, true), None);
+    }
+
+    /// Its faults may all have been for pages unshared in place, and the others' for those that came in.
+    #[test]
+    fn who_brought_a_page_in_is_not_known_of_each_where_two_did() {
+        let told = |faults, in_place, came| {
+            let (mut window, mut traces) = QUIET;
+            (window.faults, window.came) = (Some(faults), (came, 0));
+            (traces.replaced, traces.in_place) = (0, in_place);
+            let bounds = window.of_usual_pages(&traces, 512);
+            (bounds.least_came, bounds.others)
+        };
+        assert_eq!(told(4400, 4000, 400), (400, false));
+        assert_eq!(told(4500, 4000, 400), (400, false));
+        assert_eq!(told(4265, 4000, 400), (130, true));
+        assert_eq!(told(3000, 4000, 400), (0, true));
+        // One of its faults may have come second.
+        assert_eq!(told(399, 0, 400), (398, true));
+        let (window, traces) = QUIET;
+        assert_eq!(window.of_usual_pages(&traces, 512).least_came, 4);
     }
 
     /// Of 2 MiB.

@@ -104,6 +104,27 @@ pub fn unix_seconds() -> u64 {
     u64::try_from(time.seconds).unwrap_or(0)
 }
 
+/// CPU time of a process in nanoseconds, of all its threads and those that have ended: what it has run
+/// for until it was last taken off a CPU, or a tick came (clock_getcpuclockid(3); kernel/sched/cputime.c,
+/// `thread_group_cputime`). `None`: it is gone, the number is a thread's that is not the first, or the
+/// kernel has no such clocks (CONFIG_POSIX_TIMERS).
+#[must_use]
+pub fn cpu_time_ns(pid: i32) -> Option<u64> {
+    /// A process's, by the scheduler's reckoning; above these bits is the number, inverted
+    /// (include/linux/posix-timers.h, `make_process_cpuclock`).
+    const CPUCLOCK_SCHED: i32 = 2;
+    let clock = ((!pid << 3) | CPUCLOCK_SCHED).cast_unsigned() as usize;
+    let mut time = Timespec {
+        seconds: 0,
+        nanoseconds: 0,
+    };
+    let at = (&raw mut time) as usize;
+    // SAFETY: SYSCALL; the kernel writes one timespec into `time`.
+    let done = unsafe { syscall6(nr::CLOCK_GETTIME, clock, at, 0, 0, 0, 0) };
+    let nanoseconds = time.seconds.cast_unsigned() * 1_000_000_000;
+    (done == 0).then_some(nanoseconds + time.nanoseconds.cast_unsigned())
+}
+
 /// Just enough ELF to find a function in the vDSO.
 ///
 /// Layout: elf(5). The kernel builds this image itself, so its tables are trusted.

@@ -28,7 +28,8 @@ fn told(found: &Stat) -> u64 {
     words.into_iter().fold(0, mix)
 }
 
-const fn mix(sum: u64, word: u64) -> u64 {
+/// One number for several: that of those before, and the next. Another order gives another.
+pub const fn mix(sum: u64, word: u64) -> u64 {
     /// 2^64 divided by the golden ratio: odd, with bits everywhere.
     const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
     (sum ^ word).wrapping_mul(SPREAD).rotate_left(23)

@@ -45,9 +45,12 @@ const FRAMES_HIDDEN: &str = "what was split is unknown (split_pages is empty): f
     without them a copy looks like a page that the others let go; CAP_SYS_ADMIN shows them";
 const RAN: &str = "what was split is unknown (split_pages is empty): the process ran while it was read; \
     --stop holds it, and proc and hybrid split nothing";
-const NOT_ALONE: &str = "what was split is unknown (split_pages is empty): others replaced pages while \
-    the process was read, or the kernel does not tell whose some of them were (huge pages, or no right to \
-    /proc/kpageflags: CAP_DAC_READ_SEARCH); let nobody else read it, and try again";
+const NOT_ALONE: &str = "what was split is unknown (split_pages is empty): others replaced pages, or took \
+    them away, while the process was read; let nobody else read it, and try again, or take proc or hybrid, \
+    which split nothing";
+const UNTOLD: &str = "what was split is unknown (split_pages is empty): the kernel does not tell whose some of \
+    the pages were (they are of large folios, or /proc/kpageflags may not be read: CAP_DAC_READ_SEARCH); proc \
+    and hybrid split nothing";
 const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");
 /// Status of the other passes of a reader that the kernel refused.
 const REFUSED: &str = "not-permitted";
@@ -304,7 +307,8 @@ impl Passed {
             _ if tally.fate.swapped_in > 0 && self.copies_hide => CAME_FROM_SWAP,
             _ if !self.stood => RAN,
             false => FRAMES_HIDDEN,
-            true => NOT_ALONE,
+            true if tally.bounds.others || tally.bounds.lost > 0 => NOT_ALONE,
+            true => UNTOLD,
         }
     }
 

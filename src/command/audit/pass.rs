@@ -104,8 +104,15 @@ impl Passed {
     /// Pages that the reader brought in. A process that ran meanwhile brings some in itself, and gives
     /// some back.
     pub(super) fn faulted_in(&self) -> Option<u64> {
-        let is_known = self.stood || self.charged() == Some(0);
+        let is_known = self.stood && !self.others_brought_in() || self.charged() == Some(0);
         Some(self.tally.fate.faulted_in).filter(|_| is_known)
+    }
+
+    /// Whether more than a hundredth of what came in may be somebody else's work, who certainly was there.
+    fn others_brought_in(&self) -> bool {
+        let Tally { fate, bounds, .. } = &self.tally;
+        let came = fate.faulted_in + fate.swapped_in;
+        bounds.others && came.saturating_sub(bounds.least_came) * 100 > came
     }
 
     /// Hugetlb pages that became the process's own were let go by the others.
@@ -123,7 +130,7 @@ impl Passed {
     /// Pages that came out of swap; of shared memory pagemap does not show them.
     pub(super) fn swapped_in(&self) -> Option<u64> {
         let swapped_in = self.tally.fate.swapped_in;
-        let is_known = self.stood || swapped_in == 0;
+        let is_known = self.stood && !self.others_brought_in() || swapped_in == 0;
         Some(swapped_in).filter(|_| is_known && !self.swap_unseen)
     }
 }
@@ -257,6 +264,9 @@ impl Run<'_> {
             Some((minus(after.0, before.0), minus(after.1, before.1)))
         };
         let pfn = !self.auditor.counter.frames_are_hidden();
+        // Who stands still has no faults of its own, and those of a reader are not charged to it.
+        let own_faults = both(|standing| standing.faults).is_some_and(|faults| faults != (0, 0));
+        let ran = self.auditor.charges.usual && own_faults;
         let went_on = self.stopped && ended.is_ok() && !stop::stands_after(self.pid, method);
         Ok(Passed {
             method,
@@ -280,7 +290,7 @@ impl Run<'_> {
             stood: match method {
                 // It wakes a stopped process, which does not come to run its own code.
                 Method::Ptrace => self.stopped && !went_on,
-                _ => before.rest.is_some() && before.rest == after.rest,
+                _ => before.rest.is_some() && before.rest == after.rest && !ran,
             },
             vma_change: both(|standing| standing.mappings.map(|mappings| (mappings.vmas, 0)))
                 .map(|(vmas, _)| vmas),

@@ -4,8 +4,10 @@ use crate::error::Error;
 use crate::proc::number::decimal;
 use crate::proc::status::field;
 use crate::reader::Method;
+use crate::sys::clock::cpu_time_ns;
 use crate::sys::file::{Process, each_thread, read_proc};
 use crate::sys::halt::{Halted, no_thread_runs};
+use crate::sys::identity::mix;
 use crate::sys::{Errno, process};
 
 /// Stops it if that was asked for and it runs; whether it stands still now.
@@ -88,26 +90,32 @@ pub(super) fn stands(pid: i32) -> bool {
     no_thread_runs(pid) == Ok(true)
 }
 
-/// How often the threads of a process that does not run have been taken off a CPU. One that ran between
-/// two looks has been once more by the second, or runs (proc_pid_status(5)).
+/// A process that does not run, by what running changes: the threads that it has and how often each was
+/// taken off a CPU (proc_pid_status(5)), and for how long all that it ever had have run. One that ran
+/// between two looks is another by the second, or runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rest {
+    /// One number for all.
     threads: u64,
-    switches: u64,
+    /// `None`: this kernel does not tell.
+    cpu_ns: Option<u64>,
 }
 
 impl Rest {
     /// `None`: one of its threads runs, or that cannot be told.
     pub(super) fn of(pid: i32) -> Option<Self> {
-        let mut rest = Some(Self::default());
+        let mut threads = Some(0);
         let listed = each_thread(pid, &mut |thread| {
             let switches = switches(thread);
-            rest = rest.zip(switches).map(|(rest, switches)| Self {
-                threads: rest.threads + 1,
-                switches: rest.switches.wrapping_add(switches),
+            threads = threads.zip(switches).map(|(sum, switches)| {
+                let id = u64::from(thread.unsigned_abs());
+                mix(mix(sum, id), switches)
             });
         });
-        rest.filter(|rest| listed.is_ok() && rest.threads > 0)
+        // Without any it is gone.
+        let threads = threads.filter(|&sum| listed.is_ok() && sum != 0)?;
+        let cpu_ns = cpu_time_ns(pid);
+        Some(Self { threads, cpu_ns })
     }
 }
 
@@ -163,5 +171,74 @@ mod tests {
         assert_eq!(Rest::of(pid), None);
         // The one that asks runs.
         assert_eq!(Rest::of(process::own_id()), None);
+    }
+
+    /// A thread that waits once, makes the next and ends leaves as many threads, and mostly as many
+    /// switches, as there were.
+    #[test]
+    fn who_hands_over_to_another_thread_has_run() {
+        const CHAIN: &str = "import _thread, os, signal\n\
+            def wait():\n\
+            \x20   if not os.read(0, 1): os._exit(0)\n\
+            \x20   _thread.start_new_thread(wait, ())\n\
+            _thread.start_new_thread(wait, ())\n\
+            signal.pause()";
+        let mut chain = Command::new("/usr/bin/python3")
+            .args(["-c", CHAIN])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = chain.id().cast_signed();
+        let threads = || {
+            let folder = std::fs::read_dir(std::format!("/proc/{pid}/task")).unwrap();
+            let ids = folder.map(|entry| entry.unwrap().file_name());
+            ids.collect::<std::vec::Vec<_>>()
+        };
+        let mut input = chain.stdin.take().unwrap();
+        let start = Instant::now();
+        // The same twice in a row, with two threads, of which one is another than before.
+        let settled = |other: &[std::ffi::OsString]| loop {
+            let (ids, rest) = (threads(), Rest::of(pid));
+            std::thread::sleep(Duration::from_millis(5));
+            let steady = rest.is_some() && ids == threads() && rest == Rest::of(pid);
+            if steady && ids.len() == 2 && ids != other {
+                return (ids, rest);
+            }
+            assert!(start.elapsed() < Duration::from_secs(60));
+        };
+        let (mut ids, mut rest) = settled(&[]);
+        for _ in 0..20 {
+            input.write_all(b"\n").unwrap();
+            let (ids_then, rest_then) = settled(&ids);
+            assert_ne!(rest_then, rest);
+            (ids, rest) = (ids_then, rest_then);
+        }
+        drop(input);
+        chain.wait().unwrap();
+    }
+
+    /// What has not run has used no CPU time.
+    #[test]
+    fn cpu_time_goes_on_while_a_process_runs() {
+        let own = process::own_id();
+        let before = cpu_time_ns(own).expect("this kernel has such clocks");
+        let start = Instant::now();
+        while cpu_time_ns(own).unwrap() <= before {
+            assert!(start.elapsed() < Duration::from_secs(60));
+        }
+        let mut sleeping = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = sleeping.id().cast_signed();
+        // Until it has come to its sleep.
+        loop {
+            let before = cpu_time_ns(pid).unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+            if before > 0 && cpu_time_ns(pid) == Some(before) {
+                break;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60));
+        }
+        sleeping.kill().unwrap();
+        sleeping.wait().unwrap();
+        assert_eq!(cpu_time_ns(pid), None);
     }
 }

@@ -4,6 +4,7 @@
 use super::pass::{Expected, Passed};
 use super::row::Common;
 use crate::emit::record::Status;
+use crate::measure::charge::Bounds;
 use crate::proc::smaps::UsageDelta;
 use crate::reader::hybrid::decide::Why;
 use crate::reader::{Care, Method};
@@ -247,11 +248,13 @@ fn describe_known_split(seen: &Seen, line: &mut Text) {
 fn describe_unknown_split(seen: &Seen, line: &mut Text) {
     if let Some((least, most)) = seen.bounds {
         line.pad_line().number(least).add(" to ").number(most);
+        let Bounds { others, lost, .. } = seen.tally.bounds;
         line.add(match (seen.stood, seen.pfn) {
             (false, _) => ": it ran meanwhile\n",
-            (_, true) => {
-                ": others replaced pages meanwhile, or the kernel does not tell whose some were\n"
+            (_, true) if others || lost > 0 => {
+                ": others replaced pages meanwhile, or took them away\n"
             }
+            (_, true) => ": the kernel does not tell whose some pages were\n",
             (_, false) => {
                 ": frames are hidden, and a copy looks like a page that the others let go\n"
             }
@@ -368,7 +371,6 @@ fn write(text: &Text) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::charge::Bounds;
     use crate::sys::process::Faults;
 
     fn passed(cold: bool, split: u64, copies_hide: bool) -> Passed {
@@ -523,6 +525,26 @@ mod tests {
         assert_eq!(came(true, 9), Some(7));
         assert_eq!(came(false, 9), None);
         assert_eq!(came(false, 0), Some(7));
+    }
+
+    /// Nor that of others, whose pages and the reader's cannot be told apart.
+    #[test]
+    fn what_came_in_while_others_did_too_is_known_within_a_hundredth_or_not() {
+        let came = |least_came, others| {
+            let mut passed = passed(true, 0, false);
+            (passed.tally.fate.faulted_in, passed.tally.fate.swapped_in) = (190, 10);
+            passed.tally.bounds = Bounds {
+                least_came,
+                others,
+                ..Bounds::default()
+            };
+            passed.stood = true;
+            (passed.faulted_in(), passed.swapped_in())
+        };
+        assert_eq!(came(0, false), (Some(190), Some(10)));
+        assert_eq!(came(200, true), (Some(190), Some(10)));
+        assert_eq!(came(198, true), (Some(190), Some(10)));
+        assert_eq!(came(197, true), (None, None));
     }
 
     #[test]
