@@ -65,10 +65,12 @@ impl Window {
     /// Of hugetlb pages, of which so many lie in another frame, or are the process's own now where
     /// frames are hidden.
     pub(super) fn of_huge_pages(&self, replaced: u64, traces: &Traces) -> Bounds {
+        let came = self.came.0 + self.came.1;
         let Some(Room { beside, all, .. }) = self.room() else {
             return Bounds {
                 least_if_quiet: replaced,
                 most: replaced,
+                least_came_if_quiet: came,
                 ..Bounds::default()
             };
         };
@@ -77,6 +79,7 @@ impl Window {
         Bounds {
             least_if_quiet: if others || hidden { 0 } else { replaced },
             most: all.min(replaced.max(traces.unseen)),
+            least_came_if_quiet: if others { 0 } else { came },
             others,
             ..Bounds::default()
         }
@@ -92,15 +95,16 @@ impl Window {
     pub(super) fn of_usual_pages(&self, traces: &Traces, together: u64) -> Bounds {
         let replaced = traces.replaced;
         let copied = replaced + traces.lost + traces.unseen;
+        let came = self.came.0 + self.came.1;
         let Some(faults) = self.faults else {
             return Bounds {
                 least_if_quiet: replaced,
                 most: copied,
                 lost: traces.lost,
+                least_came_if_quiet: came,
                 ..Bounds::default()
             };
         };
-        let came = self.came.0 + self.came.1;
         let fewest = match self.is_sharp {
             true => came,
             false => traces.zeros + came.saturating_sub(traces.zeros).div_ceil(together),
@@ -108,16 +112,20 @@ impl Window {
         let known = traces.in_place + fewest;
         let by_others = (replaced + known).saturating_sub(faults);
         let elsewhere = traces.in_place + came + traces.lost + traces.untold + by_others;
+        // If nobody else did anything, there is a fault for each of these.
+        let changed = replaced + traces.in_place + traces.became_own;
+        let suffice = changed + fewest <= faults;
+        let least_came = faults.saturating_sub(changed + traces.lost + traces.untold + by_others);
         // Frames are hidden: what brought a page in copied none.
-        let copies = match traces.unseen > 0 && self.is_sharp {
-            true => faults.saturating_sub(came),
+        let copies = match traces.unseen > 0 && self.is_sharp && suffice {
+            true => faults - came,
             false => faults,
         };
-        let not_in = traces.in_place + replaced + traces.lost + traces.untold + by_others;
         Bounds {
             least: faults.saturating_sub(elsewhere).min(replaced),
-            least_came: faults.saturating_sub(not_in).min(came),
             least_if_quiet: faults.saturating_sub(known + traces.untold).min(replaced),
+            least_came: least_came.min(came),
+            least_came_if_quiet: if suffice { came } else { least_came.min(came) },
             most: copies.min(copied),
             lost: traces.lost,
             others: by_others > 0,
@@ -138,6 +146,8 @@ pub struct Bounds {
     pub lost: u64,
     /// Pages that the reader brought in at least, whatever others did.
     pub least_came: u64,
+    /// The same, if others did nothing.
+    pub least_came_if_quiet: u64,
     /// Whether somebody else certainly did something: more has changed than the faults account for.
     pub others: bool,
 }
@@ -150,6 +160,7 @@ impl Bounds {
         self.most += other.most;
         self.lost += other.lost;
         self.least_came += other.least_came;
+        self.least_came_if_quiet += other.least_came_if_quiet;
         self.others |= other.others;
     }
 }
@@ -174,6 +185,7 @@ mod tests {
             untold: 0,
             zeros: 0,
             unseen: 0,
+            became_own: 0,
         },
     );
 
@@ -264,19 +276,31 @@ mod tests {
         assert_eq!(told(|window, _| window.faults = None), (0, 10, 10, false));
     }
 
-    /// A page that the others let go looks like a copy, and a copy of the process's own like itself.
+    /// A page that the others let go looks like a copy, and a copy of the process's own like itself; and
+    /// what came in others may have brought.
     #[test]
     fn without_frames_there_is_only_a_most() {
-        let hidden = |window: &mut Window, traces: &mut Traces| {
-            (traces.replaced, traces.in_place, traces.unseen) = (0, 0, 30);
-            window.faults = Some(16);
+        let hidden = |faults, unseen, became_own| {
+            let (mut window, mut traces) = QUIET;
+            (traces.replaced, traces.in_place) = (0, 0);
+            (traces.unseen, traces.became_own) = (unseen, became_own);
+            window.faults = Some(faults);
+            let bounds = window.of_usual_pages(&traces, 512);
+            assert_eq!((bounds.least, bounds.least_if_quiet), (0, 0));
+            (bounds.most, bounds.least_came_if_quiet, bounds.others)
         };
-        assert_eq!(told(hidden), (0, 0, 12, false));
-        let nothing = |window: &mut Window, traces: &mut Traces| {
-            hidden(window, traces);
-            window.faults = Some(4);
-        };
-        assert_eq!(told(nothing), (0, 0, 0, false));
+        // Each has its fault.
+        assert_eq!(hidden(16, 12, 12), (12, 4, false));
+        assert_eq!(hidden(4, 0, 0), (0, 4, false));
+        // Some of the process's own may have had one.
+        assert_eq!(hidden(16, 30, 7), (12, 4, false));
+        assert_eq!(hidden(4, 30, 0), (0, 4, false));
+        // Others let pages go, or have brought some in: then all faults may have been copies.
+        assert_eq!(hidden(15, 30, 12), (15, 3, false));
+        assert_eq!(hidden(15, 12, 12), (12, 3, false));
+        assert_eq!(hidden(4, 30, 30), (4, 0, false));
+        assert_eq!(hidden(3, 2, 1), (2, 1, true));
+        assert_eq!(hidden(3, 2, 0), (2, 2, true));
     }
 
     #[test]
@@ -303,16 +327,25 @@ mod tests {
             (window.faults, window.came) = (Some(faults), (came, 0));
             (traces.replaced, traces.in_place) = (0, in_place);
             let bounds = window.of_usual_pages(&traces, 512);
-            (bounds.least_came, bounds.others)
+            let least = (bounds.least_came, bounds.least_came_if_quiet);
+            (least, bounds.others)
         };
-        assert_eq!(told(4400, 4000, 400), (400, false));
-        assert_eq!(told(4500, 4000, 400), (400, false));
-        assert_eq!(told(4265, 4000, 400), (130, true));
-        assert_eq!(told(3000, 4000, 400), (0, true));
+        assert_eq!(told(4400, 4000, 400), ((400, 400), false));
+        assert_eq!(told(4500, 4000, 400), ((400, 400), false));
+        assert_eq!(told(4265, 4000, 400), ((130, 130), true));
+        assert_eq!(told(3000, 4000, 400), ((0, 0), true));
         // One of its faults may have come second.
-        assert_eq!(told(399, 0, 400), (398, true));
-        let (window, traces) = QUIET;
-        assert_eq!(window.of_usual_pages(&traces, 512).least_came, 4);
+        assert_eq!(told(399, 0, 400), ((398, 398), true));
+        // Pages that went may have had some of the faults; who was alone has had all.
+        let (window, mut traces) = QUIET;
+        traces.lost = 3;
+        let bounds = window.of_usual_pages(&traces, 512);
+        assert_eq!((bounds.least_came, bounds.least_came_if_quiet), (1, 4));
+        // Of a file one fault brings several in.
+        let (mut window, traces) = QUIET;
+        (window.came, window.is_sharp) = ((64, 0), false);
+        let bounds = window.of_usual_pages(&traces, 512);
+        assert_eq!((bounds.least_came, bounds.least_came_if_quiet), (4, 64));
     }
 
     /// Of 2 MiB.

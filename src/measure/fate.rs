@@ -148,6 +148,8 @@ pub(super) struct Traces {
     /// Frames are hidden, and a copy looks no different: from a page that the others let go, if they
     /// had it, too, else from the page itself.
     pub(super) unseen: u64,
+    /// Of these, the others had it before, and no longer: one fault each, unless they let it go.
+    pub(super) became_own: u64,
 }
 
 impl Traces {
@@ -162,7 +164,10 @@ impl Traces {
         let place = match (known.was_own, known.holds(after)) {
             (Some(true), _) => return,
             (_, false) => &mut self.lost,
-            _ if hidden && (before.exclusive() || after.exclusive()) => &mut self.unseen,
+            _ if hidden && (before.exclusive() || after.exclusive()) => {
+                self.became_own += u64::from(!before.exclusive());
+                &mut self.unseen
+            }
             _ if before.frame() != after.frame() => &mut self.replaced,
             (Some(false), _) => match known.is_own {
                 Some(true) => &mut self.in_place,
@@ -413,8 +418,13 @@ mod tests {
         // Without frames.
         let unseen = one(|traces| &mut traces.unseen);
         let own = PRESENT | EXCLUSIVE;
-        assert_eq!(told(PRESENT, own, None, None), unseen);
+        let became_own = Traces {
+            became_own: 1,
+            ..unseen
+        };
+        assert_eq!(told(PRESENT, own, None, None), became_own);
         assert_eq!(told(own, own, None, None), unseen);
+        assert_eq!(told(own, PRESENT, None, None), unseen);
         assert_eq!(told(PRESENT, PRESENT, None, None), untold);
     }
 }

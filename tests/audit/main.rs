@@ -29,7 +29,7 @@ sys.stdin.read()
 "#;
 
 fn slow(pid: u32, more: &str) -> Child {
-    command(&format!("audit -q --block 16 {more} {pid}"))
+    command(&format!("audit -q --block 128 {more} {pid}"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -108,11 +108,15 @@ impl Passed {
         Some(self.tally.fate.faulted_in).filter(|_| is_known)
     }
 
-    /// Whether more than a hundredth of what came in may be somebody else's work, who certainly was there.
+    /// Whether more than a hundredth of what came in may be somebody else's work.
     fn others_brought_in(&self) -> bool {
         let Tally { fate, bounds, .. } = &self.tally;
         let came = fate.faulted_in + fate.swapped_in;
-        bounds.others && came.saturating_sub(bounds.least_came) * 100 > came
+        let least = match bounds.others {
+            true => bounds.least_came,
+            false => bounds.least_came_if_quiet,
+        };
+        came.saturating_sub(least) * 100 > came
     }
 
     /// Hugetlb pages that became the process's own were let go by the others.

@@ -114,7 +114,7 @@ impl Rest {
         });
         // Without any it is gone.
         let threads = threads.filter(|&sum| listed.is_ok() && sum != 0)?;
-        let cpu_ns = cpu_time_ns(pid);
+        let cpu_ns = cpu_time_ns(group(pid));
         Some(Self { threads, cpu_ns })
     }
 }

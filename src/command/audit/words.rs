@@ -486,6 +486,7 @@ mod tests {
             passed.tally.bounds = Bounds {
                 least_if_quiet: 200,
                 most: 200,
+                least_came_if_quiet: 7,
                 ..Bounds::default()
             };
             passed.faults = Some((0, 0));
@@ -518,6 +519,7 @@ mod tests {
         let came = |stood, minor| {
             let mut passed = passed(true, 0, false);
             passed.tally.fate.faulted_in = 7;
+            passed.tally.bounds.least_came_if_quiet = 7;
             passed.tally.faults = Some(Faults { minor, major: 0 });
             passed.stood = stood;
             passed.faulted_in()
@@ -535,16 +537,18 @@ mod tests {
             (passed.tally.fate.faulted_in, passed.tally.fate.swapped_in) = (190, 10);
             passed.tally.bounds = Bounds {
                 least_came,
+                least_came_if_quiet: if others { 200 } else { least_came },
                 others,
                 ..Bounds::default()
             };
             passed.stood = true;
             (passed.faulted_in(), passed.swapped_in())
         };
-        assert_eq!(came(0, false), (Some(190), Some(10)));
-        assert_eq!(came(200, true), (Some(190), Some(10)));
-        assert_eq!(came(198, true), (Some(190), Some(10)));
-        assert_eq!(came(197, true), (None, None));
+        for others in [false, true] {
+            assert_eq!(came(200, others), (Some(190), Some(10)));
+            assert_eq!(came(198, others), (Some(190), Some(10)));
+            assert_eq!(came(197, others), (None, None));
+        }
     }
 
     #[test]
