@@ -482,6 +482,10 @@ os.read(ready, 1)
 print(os.getpid(), at, 2 * size, flush=True)
 sys.stdin.read()
 "#;
+    if !is_root() {
+        eprintln!("skipped: only root reads smaps as nobody, and without");
+        return;
+    }
     let _alone = alone();
     let mut python = Command::new("/usr/bin/python3");
     python.args(["-c", GIVEN_UP]).uid(65534).gid(65534);

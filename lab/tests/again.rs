@@ -5,6 +5,8 @@ use cowitness_lab::scratch::Scratch;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// A process to look at, that goes when the test does.
 struct Sleeper(Child);
@@ -50,6 +52,11 @@ fn every_command_of_the_page_runs() {
     }
     let sleeper = Sleeper(Command::new("sleep").arg("600").spawn().unwrap());
     let pid = sleeper.0.id();
+    // Before, it has other mappings, and is on its way to these.
+    let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    while !stat().contains("(sleep) S ") {
+        sleep(Duration::from_millis(5));
+    }
     let asked = [
         format!("survey --label \"it's\" {pid}"),
         format!("audit --stop --method proc {pid}"),

@@ -252,6 +252,10 @@ impl Problem {
             Self::Truncated { .. } | Self::EndedEarly { .. } => {
                 "measure or copy it again; --partial takes the whole rows that are there"
             }
+            Self::TooMany { .. } => {
+                "a survey of a process that mapped more meanwhile is such (cowitness ended with status 3): stop \
+                 the process, and survey it again; else the stream was damaged"
+            }
             _ => "the stream was damaged, or other output was mixed in: measure or copy it again",
         }
     }
