@@ -14,7 +14,7 @@ mod stopped;
 mod words;
 
 use common::{command, field, is_root, number, run, vmread_splits, whole_stream};
-use helpers::{PREFORKED, Target, get, until};
+use helpers::{Target, get, preforked_and_locked, until};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
@@ -56,7 +56,7 @@ fn until_it_reads(tool: &Child, calls: u64) {
 /// What one reader has split, the next finds split; and warm passes change nothing.
 #[test]
 fn readers_come_in_the_order_given_and_each_has_its_passes() {
-    let server = Target::new(PREFORKED);
+    let server = Target::new(&preforked_and_locked());
     let worker = server.ready.split(' ').next().unwrap();
     let output = run(&format!(
         "audit -q {worker} --stop --method vmread,proc --warm 2 --block 64K"

@@ -88,6 +88,14 @@ print(*workers, flush=True)
 sys.stdin.read()
 "#;
 
+/// The same, and no worker loses a page to the kernel, as far as it may lock them (mlockall(2)).
+pub fn preforked_and_locked() -> String {
+    let told = r#"os.write(tell, b"x")"#;
+    let lock = "ctypes.CDLL(None).mlockall(1 | 4)  # MCL_CURRENT | MCL_ONFAULT";
+    assert!(PREFORKED.contains(told));
+    PREFORKED.replace(told, &format!("{lock}\n        {told}"))
+}
+
 pub fn state(pid: &str) -> char {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ")
