@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::proc::smaps::Usage;
 use crate::sys::process::{Faults, own_faults};
 use crate::sys::promise::Promise;
+use core::ops::Range;
 
 /// What was found.
 pub(super) struct Measured {
@@ -52,16 +53,23 @@ pub(super) fn measure<'p>(
     let (mut small, mut promise) = (None, None);
     // What is read below takes pages of the tool's own the first time.
     Figures::now(options.report)?;
-    Vmas::each(&(0..usize::MAX / 2), &mut |_| Ok(()))?.usage();
+    look(&(0..usize::MAX / 2))?;
     window(subject, options, Run::Rehearsal, &mut small)?;
     drop(small);
     let before = Figures::now(options.report)?;
     let steps = window(subject, options, Run::Real, &mut promise)?;
     let after = Figures::now(options.report)?;
     let mut promise = promise.ok_or(NOT_COUNTED)?;
-    let vmas = Vmas::each(&promise.range(), &mut |_| Ok(()))?;
-    let usage = vmas.usage();
-    let mut again = advised_after(options, &mut promise)?;
+    let (vmas, usage) = look(&promise.range())?;
+    let mut again = None;
+    if let Some(advised) = options.advised.filter(|advised| advised.afterwards) {
+        advise(&mut promise, advised)?;
+        again = Some(Again {
+            rss_kib: Figures::now(false)?.rss_kib,
+            usage: look(&promise.range())?.1,
+            faults: Faults::default(),
+        });
+    }
     let mut promise = Some(promise);
     if let Some(again) = &mut again {
         again.faults = sum(&window(subject, options, Run::Real, &mut promise)?);
@@ -75,6 +83,15 @@ pub(super) fn measure<'p>(
         usage,
         again,
     })
+}
+
+/// The VMAs that overlap a range, and what they hold. One function each time: the tool's own stack is
+/// as deep then as it was the first time.
+#[inline(never)]
+fn look(range: &Range<usize>) -> Result<(Vmas, Option<Usage>), Problem<'static>> {
+    let vmas = Vmas::each(range, &mut |_| Ok(()))?;
+    let usage = vmas.usage();
+    Ok((vmas, usage))
 }
 
 /// The window: from before the allocation to after the last touch. What is there is only
@@ -120,22 +137,6 @@ fn window<'p>(
 fn advise<'p>(promise: &mut Promise, advised: Advised) -> Result<(), Problem<'p>> {
     let given = promise.advise(advised.advice);
     given.map_err(|errno| Problem::Advice(advised.name, errno))
-}
-
-/// Gives the advice that is about what is there, and looks what came of it.
-fn advised_after<'p>(
-    options: &Options,
-    promise: &mut Promise,
-) -> Result<Option<Again>, Problem<'p>> {
-    let Some(advised) = options.advised.filter(|advised| advised.afterwards) else {
-        return Ok(None);
-    };
-    advise(promise, advised)?;
-    Ok(Some(Again {
-        rss_kib: Figures::now(false)?.rss_kib,
-        usage: Vmas::each(&promise.range(), &mut |_| Ok(()))?.usage(),
-        faults: Faults::default(),
-    }))
 }
 
 fn sum(steps: &[Faults; STEPS]) -> Faults {
