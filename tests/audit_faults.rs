@@ -119,14 +119,19 @@ sys.stdin.read()
 
 /// Makes them huge (Linux 6.1), as khugepaged does by itself. The words are a process and an address.
 const COLLAPSES: &str = r#"
-import ctypes, os, sys
+import ctypes, errno, os, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
 class Span(ctypes.Structure):
     _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
 process, huge = os.pidfd_open(int(sys.argv[1])), 2 << 20
 for at in reversed(range(0, 32 << 20, huge)):
     span = Span(int(sys.argv[2]) + at, huge)
-    done = libc.syscall(440, process, ctypes.byref(span), ctypes.c_size_t(1), 25, 0)  # process_madvise
+    for _ in range(1000):
+        done = libc.syscall(440, process, ctypes.byref(span), ctypes.c_size_t(1), 25, 0)  # process_madvise
+        # Pages on a list of a processor, or that the reader holds, are not moved at once.
+        if done == huge or ctypes.get_errno() != errno.EAGAIN:
+            break
+        time.sleep(0.001)
     if done != huge:
         sys.exit(os.strerror(ctypes.get_errno()))
 "#;

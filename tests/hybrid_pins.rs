@@ -257,7 +257,9 @@ def until(holds, times):
         if holds():
             return
         time.sleep(0.01)
-    sys.exit("never")
+    sys.exit(f"never: {[ksm(name) for name in ('pages_shared', 'pages_sharing', 'full_scans')]}")
+def merged(pid):
+    return int(open(f"/proc/{pid}/ksm_merging_pages").read())
 def memory(pages):
     mapped = mmap.mmap(-1, pages * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     mapped.madvise(15)  # MADV_NOHUGEPAGE
@@ -268,7 +270,6 @@ def fill(mapped, at):
     mapped.madvise(12)  # MADV_MERGEABLE
 go, goes = os.pipe()
 tell, tells = os.pipe()
-base = ksm("pages_shared")
 first = os.fork()
 if first == 0:
     mapped, at = memory(MORE + PAGES)
@@ -292,7 +293,7 @@ if second == 0:
 said = ""
 try:
     ksm("pages_to_scan", "1000"); ksm("sleep_millisecs", "20"); ksm("run", "1")
-    until(lambda: ksm("pages_shared") >= base + PAGES, 1000)
+    until(lambda: merged(first) >= PAGES and merged(second) >= PAGES, 1000)
     ksm("run", "0")
     os.write(goes, b"x")
     said = os.read(tell, 99).decode()
