@@ -5,7 +5,7 @@ mod common;
 mod helpers;
 
 use common::{Folder, command, command_as_nobody, is_root, stdout, vmread_splits, whole_stream};
-use helpers::{Target, audit, get, until};
+use helpers::{Target, audit, get, mapping_kib, until};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -136,15 +136,6 @@ for at in reversed(range(0, 32 << 20, huge)):
         sys.exit(os.strerror(ctypes.get_errno()))
 "#;
 
-/// KiB of the mapping at an address that were looked at since they were last forgotten.
-fn referenced_kib(pid: u32, start: u64) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap();
-    let mapping = text.split_once(&format!("{start:x}-")).unwrap().1;
-    let line = mapping.lines().find(|line| line.starts_with("Referenced:"));
-    let kib = line.unwrap().split_whitespace().nth(1);
-    kib.unwrap().parse().unwrap()
-}
-
 /// Pages that somebody else replaces while a reader is at them, which is charged no fault.
 #[test]
 fn what_the_kernel_has_moved_meanwhile_is_not_split_by_the_reader() {
@@ -157,7 +148,7 @@ fn what_the_kernel_has_moved_meanwhile_is_not_split_by_the_reader() {
     std::fs::write(format!("/proc/{pid}/clear_refs"), "1").unwrap();
     let mut audit = command(&format!("audit -q --stop --method proc --block 64 {pid}"));
     let audit = audit.stdout(Stdio::piped()).spawn().unwrap();
-    until("it reads", || referenced_kib(pid, start) > 0);
+    until("it reads", || mapping_kib(pid, start, "Referenced:") > 0);
     let mut python = Command::new("/usr/bin/python3");
     let collapser = python.args(["-c", COLLAPSES, &pid.to_string(), &start.to_string()]);
     let collapsed = collapser.output().unwrap();

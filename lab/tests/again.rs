@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A process to look at, that goes when the test does.
 struct Sleeper(Child);
@@ -54,7 +54,12 @@ fn every_command_of_the_page_runs() {
     let pid = sleeper.0.id();
     // Before, it has other mappings, and is on its way to these.
     let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let start = Instant::now();
     while !stat().contains("(sleep) S ") {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "never: it sleeps"
+        );
         sleep(Duration::from_millis(5));
     }
     let asked = [

@@ -11,7 +11,7 @@ use seal::resealed;
 const BENCH: &str = include_str!("data/bench.csv");
 const SMALL: &str = include_str!("data/small.csv");
 
-const MORE_MAPPED: &str = "a survey of a process that mapped more meanwhile is such (cowitness ended with status 3): \
+const MORE_MAPPED: &str = "survey writes more rows than it announced if the process maps more meanwhile (cowitness ended with status 3): \
      stop the process, and survey it again; else the stream was damaged";
 const DAMAGED: &str =
     "the stream was damaged, or other output was mixed in: measure or copy it again";

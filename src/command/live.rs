@@ -226,6 +226,25 @@ pub(super) fn doubts(pid: i32) -> Doubts {
         .and_if(!nothing_is_half_swapped(), Doubts::HALF_SWAPPED)
 }
 
+/// What came of this while pages were counted.
+pub(super) struct Come {
+    /// What may make bit 56 of those err.
+    pub(super) doubts: bool,
+    /// Swap: nothing of them was looked for there before.
+    pub(super) swap: bool,
+}
+
+impl Come {
+    /// Since the doubts were `then`.
+    pub(super) fn since(then: Doubts, pid: i32, counted: &Census) -> Self {
+        let now = doubts(pid);
+        Self {
+            doubts: !then.has(now) && now.concern(counted) > 0,
+            swap: now.has(Doubts::HALF_SWAPPED) && !then.has(Doubts::HALF_SWAPPED),
+        }
+    }
+}
+
 /// Whether bit 56 may err in it: unless smaps shows that it has no huge page, where these are all that
 /// may be, or the flags of its frames say otherwise, which only root is told.
 pub(super) fn bit_56_may_err(

@@ -3,7 +3,7 @@
 
 use super::env::{self, Context, Kernel};
 use super::forecast::{Forecast, HUGETLB_WARNING, Outlook, Splits, UNTRIED, VOUCHED_FOR};
-use super::live::{self, KERNEL_HALF, Mappings, Vma, each_vma};
+use super::live::{self, Come, KERNEL_HALF, Mappings, Vma, each_vma};
 use super::progress::Progress;
 use crate::cli::Effective;
 use crate::cli::survey::Options;
@@ -158,12 +158,10 @@ impl<'s> Survey<'s> {
         }
     }
 
-    /// Whether more makes bit 56 err than was known of, and that matters.
-    fn is_unsure(&self) -> bool {
-        let doubts = live::doubts(self.pid);
-        let concern = doubts.concern(&self.total.census) > 0;
-        let vmread_splits = self.splits.known(Method::Vmread) != Some(false);
-        !self.doubts.has(doubts) && concern && vmread_splits
+    /// Whether what has come meanwhile matters.
+    fn is_unsure(&mut self) -> bool {
+        let come = Come::since(self.doubts, self.pid, &self.total.census);
+        come.swap || come.doubts && self.splits.tried(Method::Vmread) != Some(false)
     }
 
     fn vma(&mut self, vma: &Vma, rows: &mut Rows<Output>) -> Result<(), Error> {
@@ -252,7 +250,11 @@ impl<'s> Survey<'s> {
     /// The last row, and whether the VMAs were still those that were announced.
     fn finish(&mut self, mut rows: Rows<Output>, state: State) -> Result<(), Error> {
         if state == State::Unsure {
-            self.total.split = READERS.map(|reader| self.splits.of(reader, &Forecast::DOUBT));
+            for (reader, split) in READERS.iter().zip(&mut self.total.split) {
+                *split = split
+                    .and(self.splits.of(*reader, &Forecast::DOUBT))
+                    .and(*split);
+            }
         }
         let mut row = self.row(Some(&self.total.census));
         row.name = TOTAL;

@@ -85,6 +85,18 @@ impl Auditor {
         })
     }
 
+    /// Readies it for a pass.
+    pub fn begin(&mut self) {
+        self.owners.begin();
+    }
+
+    /// Whether what was told of huge pages in the pass held until its end: else the reader may have copied
+    /// pages that were called the process's own.
+    #[must_use]
+    pub fn told_the_truth(&self) -> bool {
+        self.owners.told_the_truth()
+    }
+
     /// Reads a VMA in windows; `seen` is told of each how many bytes it has. Where what is absent of
     /// it was never written, windows of nothing else are left out: to read a reserve of terabytes
     /// would take as long, and make the process's page tables as large.

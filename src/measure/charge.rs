@@ -74,7 +74,7 @@ impl Window {
                 ..Bounds::default()
             };
         };
-        let others = replaced > if self.stands { beside } else { all };
+        let others = replaced > if self.stands { beside } else { all } || came > all;
         let hidden = traces.unseen > 0;
         Bounds {
             least_if_quiet: if others || hidden { 0 } else { replaced },
@@ -153,6 +153,12 @@ pub struct Bounds {
 }
 
 impl Bounds {
+    /// Whether somebody else did something, as far as that is seen.
+    #[must_use]
+    pub const fn others_were_there(&self) -> bool {
+        self.others || self.lost > 0
+    }
+
     /// Adds another window's.
     pub(super) fn add(&mut self, other: &Self) {
         self.least += other.least;
@@ -360,6 +366,9 @@ mod tests {
                 stands,
             };
             let bounds = window.of_huge_pages(replaced, &Traces::default());
+            let came = came.min(window.most_came(512).unwrap_or(came));
+            let known = if bounds.others { 0 } else { came };
+            assert!(bounds.least_came == 0 && bounds.least_came_if_quiet == known);
             (bounds.least_if_quiet, bounds.most, bounds.others)
         };
         assert_eq!(told(Some(2), 1024, 0, true), (1024, 1024, false));
@@ -367,6 +376,9 @@ mod tests {
         assert_eq!(told(Some(2), 1024, 512, false), (1024, 1024, false));
         assert_eq!(told(Some(1), 1024, 0, true), (0, 512, true));
         assert_eq!(told(None, 1024, 0, true), (1024, 1024, false));
+        // More came than there were faults: another reader's.
+        assert_eq!(told(Some(1), 0, 512, true), (0, 0, false));
+        assert_eq!(told(Some(1), 0, 1024, true), (0, 0, true));
     }
 
     #[test]

@@ -95,12 +95,19 @@ impl Marks {
     }
 }
 
+/// Whether nothing is part of a large folio but huge pages that a process maps as a whole.
+fn are_wholes() -> bool {
+    matches!(large::now(), Large::None | Large::Whole(_))
+}
+
 /// Where [`Marks`] come from.
 pub(super) struct Owners {
     flags: Option<OwnedFd>,
     /// Whether every large folio is a huge page that a process maps as a whole: who alone maps a page of
     /// one, maps it so, and the flags of its first page are those of all.
     are_wholes: bool,
+    /// Whether that was relied on.
+    relied: bool,
 }
 
 impl Owners {
@@ -124,24 +131,44 @@ impl Owners {
             });
             told.is_some() && seen & ANON > 0 && seen & ANON_EXCLUSIVE > 0
         });
-        let are_wholes = matches!(large::now(), Large::None | Large::Whole(_));
-        Ok(Self { flags, are_wholes })
+        Ok(Self {
+            flags,
+            are_wholes: false,
+            relied: false,
+        })
+    }
+
+    /// Asks how large folios are mapped, for the looks that follow.
+    pub(super) fn begin(&mut self) {
+        self.are_wholes = are_wholes();
+        self.relied = false;
+    }
+
+    /// Whether the looks since then told the truth: a huge page that was broken meanwhile may be one of
+    /// those.
+    pub(super) fn told_the_truth(&self) -> bool {
+        !self.relied || are_wholes()
     }
 
     /// Looks at the anonymous pages among these entries.
-    pub(super) fn look(&self, entries: &[u64], marks: &mut Marks) {
+    pub(super) fn look(&mut self, entries: &[u64], marks: &mut Marks) {
         *marks = Marks::NONE;
         let Some(flags) = &self.flags else {
             return;
         };
+        let (are_wholes, relied) = (self.are_wholes, &mut self.relied);
         // What was told before it failed, was told.
         let _ = each(flags, anonymous(entries), &mut |place, word| {
             let is_own = word & ANON_EXCLUSIVE > 0;
-            let is_whole = self.are_wholes && Entry(entries[place]).exclusive();
+            let is_whole = are_wholes && Entry(entries[place]).exclusive();
             let words = match word & ANON > 0 {
                 true if word & LARGE == 0 && !is_own => Some(&mut marks.not_own),
                 // Of a huge page that is not, one fault may change that of all its pages.
-                true if is_own && (word & LARGE == 0 || is_whole) => Some(&mut marks.own),
+                true if is_own && word & LARGE == 0 => Some(&mut marks.own),
+                true if is_own && is_whole => {
+                    *relied = true;
+                    Some(&mut marks.own)
+                }
                 _ => None,
             };
             if let Some(words) = words {
@@ -149,5 +176,57 @@ impl Owners {
             }
             true
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proc::pagemap::bits::{EXCLUSIVE, PRESENT};
+
+    /// What is told of pages in frames 1, 2, …, which have these flags, and whether that huge pages are
+    /// whole was relied on.
+    fn told(are_wholes: bool, pages: &[(u64, u64)]) -> (std::vec::Vec<Option<bool>>, bool) {
+        let words = core::iter::once(0).chain(pages.iter().map(|&(_, flags)| flags));
+        let bytes: std::vec::Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
+        let file = rustix::fs::memfd_create("flags", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        assert_eq!(rustix::io::write(&file, &bytes), Ok(bytes.len()));
+        let mut owners = Owners {
+            flags: Some(file),
+            are_wholes,
+            relied: false,
+        };
+        let frames = (1..).zip(pages);
+        let entries: std::vec::Vec<u64> = frames
+            .map(|(frame, (entry, _))| PRESENT | entry | frame)
+            .collect();
+        let mut marks = Marks::NONE;
+        owners.look(&entries, &mut marks);
+        let each = (0..pages.len()).map(|page| marks.is_own(page));
+        (each.collect(), owners.relied)
+    }
+
+    #[test]
+    fn the_kernel_tells_whose_a_small_page_is_and_of_a_whole_huge_one_that_it_is_ones_own() {
+        let own = ANON | ANON_EXCLUSIVE;
+        let small = [
+            (EXCLUSIVE, own),
+            (EXCLUSIVE, ANON),
+            (0, ANON),
+            // Whoever knows no anonymous memory there, looked at another page.
+            (EXCLUSIVE, ANON_EXCLUSIVE),
+        ];
+        let says = std::vec![Some(true), Some(false), Some(false), None];
+        assert_eq!(told(true, &small), (says.clone(), false));
+        assert_eq!(told(false, &small), (says, false));
+        for part in [1 << 15, 1 << 16, 1 << 22] {
+            let huge = [
+                (EXCLUSIVE, own | part),
+                (0, own | part),
+                (EXCLUSIVE, ANON | part),
+            ];
+            assert_eq!(told(true, &huge), (std::vec![Some(true), None, None], true));
+            assert_eq!(told(false, &huge), (std::vec![None; 3], false));
+        }
     }
 }

@@ -127,6 +127,15 @@ pub fn kib(pid: &str, field: &str) -> i64 {
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
+/// The same of the mapping at an address.
+pub fn mapping_kib(pid: u32, start: u64, field: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap();
+    let mapping = text.split_once(&format!("{start:x}-")).unwrap().1;
+    let line = mapping.lines().find_map(|line| line.strip_prefix(field));
+    let kib = line.unwrap().split_whitespace().next();
+    kib.unwrap().parse().unwrap()
+}
+
 /// A run of `audit`, its stream and its row of each pass.
 pub fn audit(args: &str) -> Stream {
     whole_stream(&stdout(&run(&format!("audit -q {args}"))))

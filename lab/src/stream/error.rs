@@ -253,8 +253,8 @@ impl Problem {
                 "measure or copy it again; --partial takes the whole rows that are there"
             }
             Self::TooMany { .. } => {
-                "a survey of a process that mapped more meanwhile is such (cowitness ended with status 3): stop \
-                 the process, and survey it again; else the stream was damaged"
+                "survey writes more rows than it announced if the process maps more meanwhile (cowitness ended with \
+                 status 3): stop the process, and survey it again; else the stream was damaged"
             }
             _ => "the stream was damaged, or other output was mixed in: measure or copy it again",
         }

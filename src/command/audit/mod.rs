@@ -307,7 +307,7 @@ impl Passed {
             _ if tally.fate.swapped_in > 0 && self.copies_hide => CAME_FROM_SWAP,
             _ if !self.stood => RAN,
             false => FRAMES_HIDDEN,
-            true if tally.bounds.others || tally.bounds.lost > 0 => NOT_ALONE,
+            true if tally.bounds.others_were_there() => NOT_ALONE,
             true => UNTOLD,
         }
     }

@@ -2,12 +2,12 @@
 //! like before and after.
 
 use super::super::forecast::Forecast;
-use super::super::live::{self, KERNEL_HALF, Mappings, Vma, each_vma};
+use super::super::live::{self, Come, KERNEL_HALF, Mappings, Vma, each_vma};
 use super::super::progress::Progress;
 use super::{Run, stop};
 use crate::error::Error;
 use crate::measure::audit::{Ended, Tally};
-use crate::measure::census::Counter;
+use crate::measure::census::{Census, Counter};
 use crate::measure::fate::Fate;
 use crate::measure::footprint;
 use crate::measure::pass::touch_stack;
@@ -79,7 +79,7 @@ impl Passed {
     /// `hybrid` splits by pins alone.
     pub(super) fn bound(&mut self) {
         let found = self.tally.bounds;
-        let quiet = self.faults == Some((0, 0)) && found.lost == 0 && !found.others;
+        let quiet = self.faults == Some((0, 0)) && !found.others_were_there();
         let (least, most) = match (self.stood, quiet) {
             (true, true) => (found.least_if_quiet, found.most),
             (true, false) => (found.least, found.most),
@@ -112,7 +112,7 @@ impl Passed {
     fn others_brought_in(&self) -> bool {
         let Tally { fate, bounds, .. } = &self.tally;
         let came = fate.faulted_in + fate.swapped_in;
-        let least = match bounds.others {
+        let least = match bounds.others_were_there() {
             true => bounds.least_came,
             false => bounds.least_came_if_quiet,
         };
@@ -210,7 +210,7 @@ fn is_wanted(vma: &Vma) -> bool {
 impl Run<'_> {
     /// What `method` will do, by the page table now; `None` if that cannot be told.
     pub(super) fn predict(&mut self, method: Method) -> Option<Expected> {
-        let mut forecast = Forecast::default();
+        let (mut forecast, mut all) = (Forecast::default(), Census::default());
         let doubts = live::doubts(self.pid);
         let mut next = Text::new();
         next.add("MiB looked at before: ").add(method.name());
@@ -222,22 +222,26 @@ impl Run<'_> {
                 let census = live::count(counter, vma, doubts, &mut seen);
                 let census = census.map_err(|_| Error::Ended(pid))?;
                 let unsure = live::bit_56_may_err(counter, vma, &census, doubts);
+                all.add(&census);
                 forecast.add(&Forecast::of(vma, &census, unsure));
             }
             Ok(())
         });
         // If the process is gone, the pass finds that out, and says it.
         looked.ok()?;
-        if !doubts.has(live::doubts(pid)) {
+        let come = Come::since(doubts, pid, &all);
+        if come.doubts {
             forecast.add(&Forecast::DOUBT);
         }
         Some(Expected {
             split: self.splits.of(method, &forecast),
-            brought_in: forecast.brought_in(
-                method,
-                self.manners,
-                self.auditor.counter.frames_are_hidden(),
-            ),
+            brought_in: forecast
+                .brought_in(
+                    method,
+                    self.manners,
+                    self.auditor.counter.frames_are_hidden(),
+                )
+                .filter(|_| !come.swap),
         })
     }
 
@@ -256,6 +260,7 @@ impl Run<'_> {
             care: None,
             learned: self.learned,
         };
+        self.auditor.begin();
         let ended = self.read_all(self.pid, method, &mut tally, &mut taken)?;
         self.learned = taken.learned;
         // What another program has is no difference.
@@ -271,12 +276,15 @@ impl Run<'_> {
         // Who stands still has no faults of its own, and those of a reader are not charged to it.
         let own_faults = both(|standing| standing.faults).is_some_and(|faults| faults != (0, 0));
         let ran = self.auditor.charges.usual && own_faults;
+        // Who pins without a fault has copied none, whatever was told of its pages.
+        let pins = taken.care.and_then(|care| care.pin_faults);
+        let held = self.auditor.told_the_truth();
         let went_on = self.stopped && ended.is_ok() && !stop::stands_after(self.pid, method);
         Ok(Passed {
             method,
             cold,
             pfn,
-            copies_hide: self.copies_hide(method, &tally),
+            copies_hide: self.copies_hide(method, &tally) || pins != Some(0) && !held,
             bounds: (0, 0),
             swap_unseen: tally.fate.swap_unseen
                 && match method {

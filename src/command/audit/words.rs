@@ -4,7 +4,6 @@
 use super::pass::{Expected, Passed};
 use super::row::Common;
 use crate::emit::record::Status;
-use crate::measure::charge::Bounds;
 use crate::proc::smaps::UsageDelta;
 use crate::reader::hybrid::decide::Why;
 use crate::reader::{Care, Method};
@@ -248,10 +247,9 @@ fn describe_known_split(seen: &Seen, line: &mut Text) {
 fn describe_unknown_split(seen: &Seen, line: &mut Text) {
     if let Some((least, most)) = seen.bounds {
         line.pad_line().number(least).add(" to ").number(most);
-        let Bounds { others, lost, .. } = seen.tally.bounds;
         line.add(match (seen.stood, seen.pfn) {
             (false, _) => ": it ran meanwhile\n",
-            (_, true) if others || lost > 0 => {
+            (_, true) if seen.tally.bounds.others_were_there() => {
                 ": others replaced pages meanwhile, or took them away\n"
             }
             (_, true) => ": the kernel does not tell whose some pages were\n",
@@ -371,6 +369,7 @@ fn write(text: &Text) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::charge::Bounds;
     use crate::sys::process::Faults;
 
     fn passed(cold: bool, split: u64, copies_hide: bool) -> Passed {

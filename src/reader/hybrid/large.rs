@@ -66,7 +66,7 @@ struct Look {
 }
 
 /// Events of /proc/vmstat by which anonymous memory gets a huge page: a fault, and small pages that are
-/// gathered into one.
+/// gathered into one. The count and the mapping are two moments.
 const CAME: [&str; 2] = ["thp_fault_alloc", "thp_collapse_alloc"];
 
 fn look() -> Look {
