@@ -16,11 +16,12 @@ use helpers::{audit, get, state};
 use rustix::fd::AsFd;
 use std::collections::BTreeMap;
 use std::ffi::CString;
-use std::fs::{self, File};
+use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 const PAGE: usize = 4096;
 const PAGES: usize = 256;
@@ -148,6 +149,37 @@ fn reading_a_file_brings_nothing_into_the_page_cache() {
         assert_eq!(bytes as u64, before * PAGE as u64);
         // Of its own mapping of the file, none.
         assert_eq!(care.pin_faults, Some(0), "{care:?}");
+    }
+}
+
+/// When a file was read last is told of others' reads, not of these.
+#[test]
+fn reading_a_file_leaves_its_access_time() {
+    if !is_root() {
+        eprintln!("skipped: map_files needs root");
+        return;
+    }
+    let file = OnDisk::new("access-time");
+    let target = helpers::Target::of(&mut python(MAPS, &[file.text()]));
+    // Mapping it is an access, too. Longer ago than a day: under relatime, too, the next one is noted.
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+    let opened = File::open(&file.0).unwrap();
+    let times = FileTimes::new().set_accessed(long_ago);
+    opened.set_times(times).unwrap();
+    let accessed = || fs::metadata(&file.0).unwrap().atime();
+    let (_, care) = read(target.pid(), mapping(target.pid(), file.text()));
+    assert_eq!(care.filed, PAGES as u64, "{care:?}");
+    assert_eq!(accessed(), 1, "hybrid");
+    let row = &audit(&format!("--method map-files {}", target.pid())).rows[0];
+    assert!(
+        get(row, "bytes_per_pass") >= (PAGES * PAGE) as i64,
+        "{row:?}"
+    );
+    assert_eq!(accessed(), 1, "map-files");
+    fs::read(&file.0).unwrap();
+    match accessed() {
+        1 => eprintln!("skipped: this file system notes no access"),
+        _ => assert!(accessed() > 86_400),
     }
 }
 

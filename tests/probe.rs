@@ -111,14 +111,17 @@ fn readers_can_be_chosen_and_others_are_refused() {
     )));
     assert_eq!(stream.rows.len(), 2 * 2);
     assert!(stream.rows.iter().all(|row| row["label"] == "here"));
-    let output = run("probe --method proc,memcpy");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(output.stdout.is_empty());
-    assert_eq!(
-        String::from_utf8_lossy(&output.stderr),
-        "cowitness: error: --method 'proc,memcpy': must be all, or names of proc, proc-seek, \
-         vmread, vmread-batch, ptrace, kcore, map-files, hybrid\nusage: cowitness probe [options]\n"
-    );
+    for refused in ["proc,memcpy", "proc,proc", "all,proc", "none"] {
+        let output = run(&format!("probe --method {refused}"));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(output.stdout.is_empty());
+        let expected = format!(
+            "cowitness: error: --method '{refused}': must be all, or names of proc, proc-seek, \
+             vmread, vmread-batch, ptrace, kcore, map-files, hybrid, none twice\n\
+             usage: cowitness probe [options]\n"
+        );
+        assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
+    }
 }
 
 /// The reasons that rows can have, from the sources, each explained in METHOD.

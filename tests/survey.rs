@@ -6,7 +6,8 @@ mod common;
 mod helpers;
 
 use common::{
-    BINARY, Row, command_as_nobody, is_root, number, run, stdout, vmread_splits, whole_stream,
+    BINARY, NO_SECCOMP, Row, command_as_nobody, is_root, number, run, stdout, vmread_splits,
+    whole_stream,
 };
 use helpers::{Target, audit, bit_56_may_err, get, near, signal, state, until};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -375,5 +376,31 @@ fn too_little_to_work_with_is_said() {
                 ("skipped:no-reader-tried", "")
             );
         }
+    }
+}
+
+/// Who may not call process_vm_readv cannot take a reader that does.
+#[test]
+fn a_reader_whose_call_is_denied_is_not_advised() {
+    let target = Target::new("print(0, flush=True); input()");
+    let args = format!("survey -q {}", target.pid());
+    let call = if cfg!(target_arch = "x86_64") {
+        "310"
+    } else {
+        "270"
+    };
+    let advice = |mut command: Command| {
+        let output = command.output().unwrap();
+        let no_seccomp = output.status.code() == Some(NO_SECCOMP);
+        (!no_seccomp).then(|| {
+            let stream = whole_stream(&stdout(&output));
+            stream.rows.last().unwrap()["advice"].clone()
+        })
+    };
+    let [free, denied] = [common::command(&args), common::denied(call, &args)].map(advice);
+    if let Some(denied) = denied {
+        assert_eq!((free.as_deref(), denied.as_str()), (Some("hybrid"), "proc"));
+    } else {
+        eprintln!("skipped: no seccomp here");
     }
 }

@@ -49,8 +49,10 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             before and after. One CSV row a pass goes to stdout.\n\
             This CHANGES the process's memory where the reader does: vmread copies what\n\
             fork shared; proc, vmread and ptrace bring in what was absent or swapped out.\n\
-            Of private hugetlb memory shared by fork, vmread takes pages from the other\n\
-            process where none is free, and that one dies of SIGBUS.\n\
+            What vmread copies is charged to the process's memory cgroup: near its limit\n\
+            the kernel kills processes there. Of private hugetlb memory shared by fork,\n\
+            vmread takes pages from the other process where none is free, and that one\n\
+            dies of SIGBUS.\n\
             What one reader has split, the next finds split: for a fair comparison give\n\
             each a fresh process, or put the harmless ones first.\n\
             Memory of devices, of userfaultfd, and reserves never touched are left out (of\n\
@@ -60,6 +62,7 @@ pub const SPEC: CommandSpec<Options> = CommandSpec {
             CAP_SYS_ADMIN frames are hidden: what vmread has split then mostly stays unknown\n\
             (an empty field, exit status 3).\n\
             --stop makes epoll_wait(2) and its like in the process return EINTR (signal(7)),\n\
+            a handler of SIGCONT runs in it, an interactive shell takes the terminal from it,\n\
             and its parent gets SIGCHLD.\n",
     operand: Some(Operand {
         name: "PID",
@@ -95,7 +98,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             value: "LIST",
             default: "hybrid",
             allowed: "all, or names of proc, proc-seek, vmread, vmread-batch, ptrace, kcore, \
-                      map-files, hybrid",
+                      map-files, hybrid, none twice",
             help: "readers, one after the other; all: all but kcore and map-files",
         },
         set: |options, word| {

@@ -198,7 +198,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             value: "LIST",
             default: "both",
             allowed: "both, all, or a list of proc, proc-seek, vmread, vmread-batch, ptrace, kcore, \
-                      map-files, hybrid, memcpy",
+                      map-files, hybrid, memcpy, none twice",
             help: "readers: both = proc,vmread; all = all but kcore and map-files; or names",
         },
         set: |options, word| put(&mut options.methods, methods(word)),

@@ -79,7 +79,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             value: "LIST",
             default: "all",
             allowed: "all, or names of proc, proc-seek, vmread, vmread-batch, ptrace, kcore, \
-                      map-files, hybrid",
+                      map-files, hybrid, none twice",
             help: "readers",
         },
         set: |options, word| {
@@ -93,7 +93,7 @@ const OPTIONS: &[OptionSpec<Options>] = &[
             short: "",
             value: "LIST",
             default: "all",
-            allowed: "all, or names of kinds as in cowitness probe --help",
+            allowed: "all, or names of kinds as in cowitness probe --help, none twice",
             help: "kinds of memory",
         },
         set: |options, word| {

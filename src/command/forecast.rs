@@ -31,7 +31,10 @@ pub(super) struct Forecast {
     /// joined by KSM, or in swap.
     doubtful: u64,
     /// Absent or swapped out, and brought in by a reader that takes everything; at most.
-    pub(super) faulted: u64,
+    pub(super) faulted_at_most: u64,
+    /// The absent ones of hugetlb memory of these, which come in only where a page of that size is
+    /// free.
+    absent_hugetlb: u64,
     /// The swapped-out ones of these.
     pub(super) swapped: u64,
     /// Of these, those of shared memory, which no process need map to bring them in.
@@ -53,7 +56,8 @@ impl Forecast {
     const NONE: Self = Self {
         shared: 0,
         doubtful: 0,
-        faulted: 0,
+        faulted_at_most: 0,
+        absent_hugetlb: 0,
         swapped: 0,
         swapped_shared: 0,
         hugetlb: 0,
@@ -87,7 +91,10 @@ impl Forecast {
             forecast.swapped_shared = census.swapped_shared;
             // Two looks: what was in reach may have gone between them.
             let absent = census.absent.saturating_sub(census.out_of_reach);
-            forecast.faulted = forecast.swapped + absent;
+            forecast.faulted_at_most = forecast.swapped + absent;
+            if vma.is_hugetlb {
+                forecast.absent_hugetlb = absent;
+            }
         }
         forecast
     }
@@ -96,10 +103,19 @@ impl Forecast {
     pub(super) const fn add(&mut self, other: &Self) {
         self.shared += other.shared;
         self.doubtful += other.doubtful;
-        self.faulted += other.faulted;
+        self.faulted_at_most += other.faulted_at_most;
+        self.absent_hugetlb += other.absent_hugetlb;
         self.swapped += other.swapped;
         self.swapped_shared += other.swapped_shared;
         self.hugetlb += other.hugetlb;
+    }
+
+    /// Pages that a reader brings in which takes everything; `None` if that cannot be told.
+    pub(super) const fn faulted(&self) -> Option<u64> {
+        match self.absent_hugetlb {
+            0 => Some(self.faulted_at_most),
+            _ => None,
+        }
     }
 
     /// Pages that a reader brings in. Shared memory in swap comes through its file, and who sees no
@@ -118,7 +134,7 @@ impl Forecast {
             Method::Hybrid => Some(self.swapped),
             Method::MapFiles => Some(self.swapped_shared),
             Method::Kcore => Some(0),
-            _ => Some(self.faulted),
+            _ => self.faulted(),
         }
     }
 }
@@ -277,12 +293,13 @@ mod tests {
         let of = |line: &[u8]| {
             let vma = Vma::of(&MapsLine::parse(line).unwrap());
             let forecast = Forecast::of(&vma, &census, false);
-            (forecast.doubtful, forecast.faulted)
+            (forecast.doubtful, forecast.faulted())
         };
-        assert_eq!(of(b"1000-9000 rw-p 00000000 00:00 0 "), (7, 27));
-        assert_eq!(of(b"1000-9000 rw-s 00000000 00:01 5 /dev/zero"), (0, 27));
-        assert_eq!(of(b"1000-9000 ---p 00000000 00:00 0 "), (7, 0));
-        assert_eq!(of(b"1000-9000 r--p 00000000 00:00 0 [vvar]"), (0, 0));
+        assert_eq!(of(b"1000-9000 rw-p 00000000 00:00 0 "), (7, Some(27)));
+        let shared = b"1000-9000 rw-s 00000000 00:01 5 /dev/zero";
+        assert_eq!(of(shared), (0, Some(27)));
+        assert_eq!(of(b"1000-9000 ---p 00000000 00:00 0 "), (7, Some(0)));
+        assert_eq!(of(b"1000-9000 r--p 00000000 00:00 0 [vvar]"), (0, Some(0)));
     }
 
     /// More may be absent behind the end of a file at the second look than was in all at the first.
@@ -295,7 +312,31 @@ mod tests {
             ..Census::default()
         };
         let vma = Vma::of(&MapsLine::parse(b"1000-9000 rw-p 00000000 08:01 5 /file").unwrap());
-        assert_eq!(Forecast::of(&vma, &census, false).faulted, 3);
+        assert_eq!(Forecast::of(&vma, &census, false).faulted(), Some(3));
+    }
+
+    /// Memory may be mapped that no huge page is set aside for (MAP_NORESERVE).
+    #[test]
+    fn absent_hugetlb_pages_may_not_come_in() {
+        let census = Census {
+            absent: 512,
+            ..Census::default()
+        };
+        let line = MapsLine::parse(b"200000-400000 rw-p 00000000 00:0f 5 /anon_hugepage");
+        let vma = Vma {
+            is_hugetlb: true,
+            ..Vma::of(&line.unwrap())
+        };
+        let mut total = Forecast::default();
+        let of_all = |forecast: &Forecast, method| {
+            let brought_in = forecast.brought_in(method, Manners::default(), false);
+            (forecast.faulted(), brought_in)
+        };
+        assert_eq!(of_all(&total, Method::Vmread), (Some(0), Some(0)));
+        total.add(&Forecast::of(&vma, &census, false));
+        assert_eq!(total.faulted_at_most, 512);
+        assert_eq!(of_all(&total, Method::Vmread), (None, None));
+        assert_eq!(of_all(&total, Method::Hybrid), (None, Some(0)));
     }
 
     #[test]

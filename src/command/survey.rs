@@ -16,6 +16,7 @@ use crate::measure::doubts::Doubts;
 use crate::reader::Method;
 use crate::sys::auxv::Auxv;
 use crate::sys::process::proc_is_ours;
+use crate::sys::remote::process_vm_readv;
 use crate::sys::stdio::{Output, stderr, stdout};
 use crate::sys::{Clock, cpu, errno, page_lists};
 use crate::text::{Full, Text};
@@ -192,7 +193,7 @@ impl<'s> Survey<'s> {
         if let Some(forecast) = &forecast {
             split = READERS.map(|method| self.splits.of(method, forecast));
             if row.status == Status::Ok {
-                self.fill(&mut row, split, forecast.faulted);
+                self.fill(&mut row, split, forecast.faulted());
             }
         }
         rows.row(&row)?;
@@ -258,7 +259,7 @@ impl<'s> Survey<'s> {
         }
         let mut row = self.row(Some(&self.total.census));
         row.name = TOTAL;
-        self.fill(&mut row, self.total.split, self.total.forecast.faulted);
+        self.fill(&mut row, self.total.split, self.total.forecast.faulted());
         row.advice = self.advice().0.name();
         let (reason, ended) = self.ending(state);
         if let Some(reason) = reason {
@@ -305,12 +306,12 @@ impl<'s> Survey<'s> {
         &self,
         row: &mut SurveyRow<'_>,
         [proc, vmread, hybrid]: [Option<u64>; 3],
-        faulted: u64,
+        faulted: Option<u64>,
     ) {
-        row.proc_faulted_pages = Some(faulted);
-        row.vmread_faulted_pages = Some(faulted);
+        row.proc_faulted_pages = faulted;
+        row.vmread_faulted_pages = faulted;
         row.hybrid_faulted_pages = Some(0);
-        row.faulted_kib = self.kib(Some(faulted));
+        row.faulted_kib = self.kib(faulted);
         row.proc_split_pages = proc;
         row.vmread_split_pages = vmread;
         row.vmread_extra_kib = self.kib(vmread);
@@ -323,10 +324,12 @@ impl<'s> Survey<'s> {
 
     fn advice(&self) -> (Method, &'static str) {
         let [.., hybrid_split] = self.total.split;
+        // Of no bytes: whether the kernel, or a seccomp filter, has the call for us.
+        let can_pin = process_vm_readv(self.pid, &mut [], &[]).is_ok();
         let outlook = Outlook {
             vmread_splits: self.splits.known(Method::Vmread),
-            hybrid_split,
-            brought_in: self.total.forecast.faulted,
+            hybrid_split: hybrid_split.filter(|_| can_pin),
+            brought_in: self.total.forecast.faulted_at_most,
             hidden: self.counter.frames_are_hidden(),
         };
         outlook.advice()
@@ -350,7 +353,7 @@ impl<'s> Survey<'s> {
             match (pages, self.kib(pages)) {
                 (Some(pages), Some(kib)) => {
                     line.number(pages).add(" pages, ").number(kib);
-                    line.add(" KiB of the machine's memory\n");
+                    line.add(" KiB more, charged to its memory cgroup\n");
                     let is_so = self.splits.known(Method::Vmread) == Some(false);
                     let vouched_for = *reader == Method::Vmread && !is_so;
                     line.add(if vouched_for { VOUCHED_FOR } else { "" })
@@ -365,7 +368,7 @@ impl<'s> Survey<'s> {
             };
         }
         line.add("  all but hybrid would bring in up to ");
-        let faulted = self.total.forecast.faulted;
+        let faulted = self.total.forecast.faulted_at_most;
         line.number(faulted).add(" pages (");
         line.number(self.kib(Some(faulted)).unwrap_or(0) >> 10);
         line.add(" MiB) that are absent or swapped out\n");

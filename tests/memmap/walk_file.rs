@@ -261,15 +261,6 @@ fn a_file_that_is_there_is_left_alone() {
     assert_eq!(fs::read_to_string(&left[0]).unwrap(), "mine\n");
 }
 
-/// Denies the system call of that number with EPERM: seccomp(2).
-const DENY: &str = "import ctypes, os, struct, sys\n\
-    libc = ctypes.CDLL(None)\n\
-    steps = [(32, 0, 0, 0), (21, 0, 1, int(sys.argv[1])), (6, 0, 0, 0x50001), (6, 0, 0, 0x7fff0000)]\n\
-    code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *step) for step in steps))\n\
-    program = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', 4, ctypes.addressof(code)))\n\
-    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0): sys.exit(9)\n\
-    os.execv(sys.argv[2], sys.argv[2:])";
-
 /// Who made it removes it, also if it cannot be looked at.
 #[test]
 fn a_walk_file_whose_identity_is_denied_is_removed() {
@@ -279,13 +270,9 @@ fn a_walk_file_whose_identity_is_denied_is_removed() {
     } else {
         "80"
     };
-    let output = Command::new("python3")
-        .args(["-c", DENY, fstat, BINARY])
-        .args("memmap --mode fault-walk --mb 1".split(' '))
-        .env("TMPDIR", &folder.0)
-        .output()
-        .unwrap();
-    if output.status.code() == Some(9) {
+    let mut denied = common::denied(fstat, "memmap --mode fault-walk --mb 1");
+    let output = denied.env("TMPDIR", &folder.0).output().unwrap();
+    if output.status.code() == Some(common::NO_SECCOMP) {
         eprintln!("skipped: no seccomp here");
         return;
     }

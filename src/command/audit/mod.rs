@@ -44,13 +44,13 @@ const CAME_FROM_SWAP: &str = "what was split is unknown (split_pages is empty): 
 const FRAMES_HIDDEN: &str = "what was split is unknown (split_pages is empty): frames are hidden, and \
     without them a copy looks like a page that the others let go; CAP_SYS_ADMIN shows them";
 const RAN: &str = "what was split is unknown (split_pages is empty): the process ran while it was read; \
-    --stop holds it, and proc and hybrid split nothing";
+    --stop holds it, and proc splits nothing";
 const NOT_ALONE: &str = "what was split is unknown (split_pages is empty): others replaced pages, or took \
-    them away, while the process was read; let nobody else read it, and try again, or take proc or hybrid, \
-    which split nothing";
+    them away, while the process was read; let nobody else read it, and try again, or take proc, which \
+    splits nothing";
 const UNTOLD: &str = "what was split is unknown (split_pages is empty): the kernel does not tell whose some of \
     the pages were (they are of large folios, or /proc/kpageflags may not be read: CAP_DAC_READ_SEARCH); proc \
-    and hybrid split nothing";
+    splits nothing";
 const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");
 /// Status of the other passes of a reader that the kernel refused.
 const REFUSED: &str = "not-permitted";
@@ -292,7 +292,8 @@ const fn not_in_this_kernel(method: Method) -> &'static str {
     match method {
         Method::Kcore => "kcore is not in this kernel: it takes CONFIG_PROC_KCORE",
         Method::Vmread | Method::VmreadBatch | Method::Hybrid => {
-            "process_vm_readv(2) is not in this kernel: it takes CONFIG_CROSS_MEMORY_ATTACH"
+            "process_vm_readv(2) is not in this kernel: it takes CONFIG_CROSS_MEMORY_ATTACH, or a \
+             seccomp filter hides it"
         }
         _ => "a reader is not in this kernel: see the status column",
     }

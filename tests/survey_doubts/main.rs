@@ -2,9 +2,11 @@
 //! that look like swap, what a userfaultfd serves, devices, secret memory. What is not known is
 //! empty, and nothing is called clean that is not.
 
+#[path = "../common/mod.rs"]
 mod common;
-#[path = "common/audit.rs"]
+#[path = "../common/audit.rs"]
 mod helpers;
+mod hugetlb;
 
 use common::{
     Row, alone, command, lock_of_the_machine, number, run, stdout, vmread_splits, whole_stream,
@@ -410,99 +412,4 @@ fn a_file_with_the_name_of_secret_memory_is_a_file() {
     assert_eq!(get(&row, "proc_faulted_pages"), 512, "{row:?}");
     let row = known.audit("--method proc");
     assert!(get(&row, "faulted_in_pages") >= 512, "{row:?}");
-}
-
-/// Where no huge page is free, a copy for the process takes the page from the others.
-#[test]
-fn who_takes_hugetlb_pages_from_another_process_says_so() {
-    const SHARED: &str = "memory = mmap.mmap(-1, 4 << 20, flags=0x40022)\n\
-        memory[0] = memory[2 << 20] = 1\n\
-        if os.fork() == 0:\n\
-        \x20   libc.prctl(1, signal.SIGKILL)\n\
-        \x20   while True: time.sleep(60)\n\
-        ready(memory)";
-    let Some(_alone) = alone() else { return };
-    let pages = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
-    let Some(_settings) = Settings::new(&[(pages, "2")]) else {
-        return;
-    };
-    if fs::read_to_string(pages).unwrap().trim() != "2" {
-        eprintln!("skipped: there are no two huge pages");
-        return;
-    }
-    let known = Known::new(SHARED).unwrap();
-    let (row, total) = known.survey();
-    assert_eq!(get(&row, "shared_anon_pages"), 1024, "{row:?}");
-    for row in [&row, &total] {
-        assert_eq!(number(row, "vmread_split_pages"), None, "{row:?}");
-    }
-    assert_ne!(total["advice"], "vmread");
-    let said = run(&format!("survey {}", known.pid));
-    assert!(String::from_utf8_lossy(&said.stderr).contains("hugetlb pages are shared by fork"));
-    assert_eq!(get(&known.audit(""), "split_pages"), 0);
-    if vmread_splits() {
-        let output = run(&format!("audit --stop --method vmread {}", known.pid));
-        assert_eq!(output.status.code(), Some(3), "{output:?}");
-        let row = &whole_stream(&String::from_utf8_lossy(&output.stdout)).rows[0];
-        assert_eq!(number(row, "split_pages"), None, "{row:?}");
-        assert_eq!(number(row, "predicted_split_pages"), None, "{row:?}");
-        assert_eq!(get(row, "raced_pages"), 0, "{row:?}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            said.contains("1024 pages of hugetlb memory TAKEN"),
-            "{said}"
-        );
-    }
-}
-
-/// Of four huge pages of one window two are shared by fork; the first and the last are absent. Prints
-/// where, and the child.
-const LET_GO: &str = r#"
-libc.mmap.restype = ctypes.c_void_p
-libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
-huge, place = 2 << 20, 0x7a0000000000
-if libc.mmap(place, 4 * huge, 3, 0x140022, -1, 0) != place: skip("there are no four huge pages")
-for number in (1, 2): ctypes.memset(place + number * huge, 1, 1)
-child = os.fork()
-if child == 0:
-    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    while True: time.sleep(60)
-print(os.getpid(), f"{place:x}", child, flush=True)
-os.waitpid(child, 0)
-sys.stdin.read()
-"#;
-
-/// A reader that copies nothing brings in what is absent, and a child ends meanwhile.
-#[test]
-fn who_copies_nothing_takes_no_hugetlb_pages() {
-    let Some(_alone) = alone() else { return };
-    let pages = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
-    let Some(_settings) = Settings::new(&[(pages, "4")]) else {
-        return;
-    };
-    let Some(known) = Known::new(LET_GO) else {
-        return;
-    };
-    let (start, child) = known.start.split_once(' ').unwrap();
-    let audit = command(&format!("audit --stop --method ptrace {}", known.pid))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    until("the first comes in", || {
-        let text = fs::read_to_string(format!("/proc/{}/smaps", known.pid)).unwrap();
-        let mapping = text.split_once(&format!("{start}-")).unwrap().1;
-        let line = mapping
-            .lines()
-            .find(|line| line.starts_with("Private_Hugetlb:"));
-        line.is_some_and(|line| !line.ends_with(" 0 kB"))
-    });
-    signal(child, "KILL");
-    let output = audit.wait_with_output().unwrap();
-    let row = &whole_stream(&stdout(&output)).rows[0];
-    let columns = ["split_pages", "raced_pages"];
-    assert_eq!(columns.map(|column| get(row, column)), [0, 1024], "{row:?}");
-    assert!(get(row, "reader_minflt_cold") >= 2, "{row:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!said.contains("TAKEN"), "{said}");
 }
