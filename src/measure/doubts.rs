@@ -1,7 +1,7 @@
 //! What makes bit 56 of pagemap err, and which pages it concerns, by the flags of their frames.
 
 use super::census::Census;
-use super::flags;
+use super::flags::{self, LARGE};
 use crate::proc::pagemap::Entry;
 use crate::reader::hybrid::large::Large;
 use crate::sys::file::read_words_at;
@@ -15,9 +15,6 @@ pub struct Doubts {
     /// A huge page of so many bytes, mapped as a whole.
     huge_bytes: Option<u64>,
 }
-
-/// Part of a large folio: COMPOUND_HEAD, COMPOUND_TAIL, THP. There it errs both ways.
-const LARGE: u64 = 1 << 15 | 1 << 16 | 1 << 22;
 
 impl Doubts {
     /// Joined by KSM: a pin takes such a page apart even where only one process maps it.

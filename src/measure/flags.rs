@@ -61,8 +61,9 @@ pub(super) fn anonymous(entries: &[u64]) -> impl Iterator<Item = (usize, u64)> {
 
 /// Anonymous memory.
 const ANON: u64 = 1 << 12;
-/// COMPOUND_HEAD, COMPOUND_TAIL, THP: the flags of its first page may stand for all of it.
-const LARGE: u64 = 1 << 15 | 1 << 16 | 1 << 22;
+/// Part of a large folio: COMPOUND_HEAD, COMPOUND_TAIL, THP. The flags of the first page may stand for all of
+/// it, and bit 56 of pagemap errs both ways.
+pub(super) const LARGE: u64 = 1 << 15 | 1 << 16 | 1 << 22;
 /// Number 34, MAPPEDTODISK, which of anonymous memory is PG_anon_exclusive (since Linux 5.19,
 /// include/linux/page-flags.h; tools/mm/page-types.c tells it the same way): nobody else can have it,
 /// so a pin leaves it alone (mm/gup.c, `gup_must_unshare`).

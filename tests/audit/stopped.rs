@@ -1,8 +1,9 @@
 //! Processes that are stopped for the reading, and go on however it ends.
 
-use super::common::{BINARY, whole_stream};
+use super::common::{BINARY, Folder, whole_stream};
 use super::helpers::{Target, audit, signal, state, until};
 use super::{LARGE, slow, until_it_reads};
+use std::fs;
 use std::process::{Command, Stdio};
 
 /// However the tool ends: by itself, by a signal, by SIGKILL.
@@ -70,4 +71,56 @@ fn a_thread_is_stopped_with_its_process() {
     assert_eq!(stream.notes["target_stopped"], "yes");
     assert_eq!(stream.rows[0]["status"], "ok");
     until("it goes on", || state(&target.pid().to_string()) == 'S');
+}
+
+/// A child waits in epoll_wait(2), of which Python's own would go on. Who notices what puts a word into a
+/// file; only `handles` has the child a handler of SIGCONT, by which that call would end, too.
+const NOTICES: &str = r#"
+import ctypes, os, signal, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+def word(text):
+    return lambda *_: os.write(file, text + b"\n")
+child = os.fork()
+if child == 0:
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if sys.argv[2] == "handles":
+        signal.signal(signal.SIGCONT, word(b"SIGCONT"))
+    epoll = libc.epoll_create1(0)
+    print(os.getpid(), flush=True)
+    if libc.epoll_wait(epoll, ctypes.create_string_buffer(64), 1, -1) == -1:
+        word(os.strerror(ctypes.get_errno()).encode())()
+    while True:
+        time.sleep(60)
+signal.signal(signal.SIGCHLD, word(b"SIGCHLD"))
+sys.stdin.read()
+"#;
+
+/// `--stop` is no secret: README and METHOD name who notices, and of an audit without it nobody does.
+#[test]
+fn who_notices_a_stop() {
+    const EINTR: &str = "Interrupted system call";
+    let folder = Folder::new();
+    for (child, words) in [
+        ("bare", vec![EINTR, "SIGCHLD"]),
+        ("handles", vec![EINTR, "SIGCHLD", "SIGCONT"]),
+    ] {
+        let file = folder.0.join(child);
+        let mut python = Command::new("/usr/bin/python3");
+        python.args(["-c", NOTICES]).arg(&file).arg(child);
+        let target = Target::of(&mut python);
+        until("it waits", || state(&target.ready) == 'S');
+        let noticed = || {
+            let text = fs::read_to_string(&file).unwrap();
+            let mut words: Vec<_> = text.lines().map(String::from).collect();
+            words.sort();
+            words.dedup();
+            words
+        };
+        audit(&target.ready);
+        assert_eq!(noticed(), [""; 0]);
+        audit(&format!("--stop {}", target.ready));
+        until("all notice", || noticed().len() >= words.len());
+        assert_eq!(noticed(), words);
+    }
 }
