@@ -76,11 +76,15 @@ memory = mmap.mmap(-1, int(sys.argv[2]), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONY
 memory.madvise(15)  # MADV_NOHUGEPAGE
 for at in range(0, len(memory), os.sysconf("SC_PAGE_SIZE")):
     memory[at] = 1
+told, tell = os.pipe()
 child = os.fork()
 if child == 0:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    open("/proc/self/oom_score_adj", "w").write("1000")  # it is the first to be killed
+    os.write(tell, b"x")
     while True:
         time.sleep(60)
+os.read(told, 1)
 print(child, flush=True)
 sys.stdin.read()
 "#;

@@ -213,7 +213,13 @@ pub(super) fn count(
     // Where nothing at all is in swap, nothing of it is.
     let unused = !doubts.has(Doubts::HALF_SWAPPED);
     if let Some(kib) = vma.swap_kib.or(unused.then_some(0)) {
-        census.know_swap(kib / counter.page_kib());
+        let pages = kib / counter.page_kib();
+        // Who sees frames sees which entries are swap, and some may have gone there since smaps was read.
+        let seen = match counter.frames_are_hidden() {
+            true => 0,
+            false => census.swapped,
+        };
+        census.know_swap(pages.max(seen));
     }
     Ok(census)
 }

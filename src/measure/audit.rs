@@ -7,6 +7,7 @@ use super::charge::Charges;
 use super::flags::{Marks, Owners};
 use super::tally::Ground;
 pub use super::tally::Tally;
+use crate::reader::hybrid::nothing_is_half_swapped;
 use crate::reader::vma::Vma;
 use crate::reader::{End, Reader};
 use crate::sys::errno::is_lack;
@@ -138,6 +139,10 @@ impl Auditor {
             tally.left_out += end - start;
             return Ok(());
         }
+        // Who sees frames sees what is in swap. Others ask when they have looked: what was not there when
+        // smaps was read may be by now.
+        let hidden = self.counter.frames_are_hidden();
+        let no_swap = hidden && !vma.may_be_swapped() && nothing_is_half_swapped();
         tally.readable += end - start;
         self.owners.look(before, marks_before);
         let mut calls = Calls {
@@ -156,6 +161,7 @@ impl Auditor {
             page_bytes: self.page_bytes,
             charges: self.charges,
             stands: self.stands,
+            no_swap,
         };
         let marks = (&*marks_before, &*marks_after);
         tally.compare(&was, (before, after), marks, vma, &ground);

@@ -2,6 +2,7 @@
 //! that it copies the kernel charges it one, and of what the process, its relatives or the kernel
 //! have moved none.
 
+use super::census::CHUNK_PAGES;
 use super::fate::Traces;
 
 /// Whether a kernel charges a reader with each fault of another process's memory that it causes.
@@ -63,7 +64,7 @@ impl Window {
     }
 
     /// Of hugetlb pages, of which so many lie in another frame, or are the process's own now where
-    /// frames are hidden.
+    /// frames are hidden. Of a page that is larger than a window, other windows show the rest.
     pub(super) fn of_huge_pages(&self, replaced: u64, traces: &Traces) -> Bounds {
         let came = self.came.0 + self.came.1;
         let Some(Room { beside, all, .. }) = self.room() else {
@@ -76,10 +77,19 @@ impl Window {
         };
         let others = replaced > if self.stands { beside } else { all } || came > all;
         let hidden = traces.unseen > 0;
+        let in_part = self.each > CHUNK_PAGES && all > 0;
         Bounds {
-            least_if_quiet: if others || hidden { 0 } else { replaced },
-            most: all.min(replaced.max(traces.unseen)),
-            least_came_if_quiet: if others { 0 } else { came },
+            least_if_quiet: if others || hidden || in_part {
+                0
+            } else {
+                replaced
+            },
+            most: if in_part {
+                all
+            } else {
+                all.min(replaced.max(traces.unseen))
+            },
+            least_came_if_quiet: if others || in_part { 0 } else { came },
             others,
             ..Bounds::default()
         }
@@ -376,6 +386,24 @@ mod tests {
         assert_eq!(told(Some(2), 1024, 512, false), (1024, 1024, false));
         assert_eq!(told(Some(1), 1024, 0, true), (0, 512, true));
         assert_eq!(told(None, 1024, 0, true), (1024, 1024, false));
+        // A page of 1 GiB, of which a window shows 32 MiB.
+        let giant = |faults| {
+            let window = Window {
+                faults: Some(faults),
+                each: 1 << 18,
+                came: (CHUNK_PAGES, 0),
+                is_sharp: false,
+                stands: true,
+            };
+            let bounds = window.of_huge_pages(0, &Traces::default());
+            (
+                bounds.least_if_quiet,
+                bounds.most,
+                bounds.least_came_if_quiet,
+            )
+        };
+        assert_eq!(giant(1), (0, 1 << 18, 0));
+        assert_eq!(giant(0), (0, 0, 0));
         // More came than there were faults: another reader's.
         assert_eq!(told(Some(1), 0, 512, true), (0, 0, false));
         assert_eq!(told(Some(1), 0, 1024, true), (0, 0, true));

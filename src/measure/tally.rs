@@ -43,12 +43,14 @@ pub struct Tally {
     pub fate: Fate,
 }
 
-/// What is the same in all windows.
+/// What is the same for all pages of a window.
 pub(super) struct Ground {
     pub(super) zero: Option<Frame>,
     pub(super) page_bytes: u64,
     pub(super) charges: Charges,
     pub(super) stands: bool,
+    /// Whether none of the mapping is in swap.
+    pub(super) no_swap: bool,
 }
 
 impl Ground {
@@ -75,7 +77,7 @@ impl Tally {
         for (page, (&before, &after)) in before.iter().zip(after).enumerate() {
             let known = Known {
                 zero: ground.zero,
-                no_swap: !vma.may_be_swapped(),
+                no_swap: ground.no_swap,
                 was_own: marks_before.is_own(page),
                 is_own: marks_after.is_own(page),
             };
@@ -209,6 +211,7 @@ mod tests {
                 hugetlb: true,
             },
             stands,
+            no_swap: true,
         }
     }
 

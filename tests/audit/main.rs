@@ -8,13 +8,12 @@ mod frames;
 mod helpers;
 mod mappings;
 mod midway;
-mod others;
 mod refused;
 mod stopped;
 mod words;
 
-use common::{command, field, is_root, number, run, vmread_splits, whole_stream};
-use helpers::{Target, get, preforked_and_locked, until};
+use common::{command, is_root, number, run, vmread_splits, whole_stream};
+use helpers::{Target, get, preforked_and_locked};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
@@ -42,15 +41,6 @@ fn nobodys(script: &str) -> Command {
     command.args(["-c", script]).uid(65534).gid(65534);
     command.current_dir("/");
     command
-}
-
-/// Waits until it has called read(2) and its like more often than that.
-fn until_it_reads(tool: &Child, calls: u64) {
-    let io = format!("/proc/{}/io", tool.id());
-    until("it reads", || {
-        let made = field(&io, "syscr:").next();
-        made.is_some_and(|made| made.parse::<u64>().unwrap() > calls)
-    });
 }
 
 /// What one reader has split, the next finds split; and warm passes change nothing.

@@ -1,9 +1,9 @@
 //! Processes that end, or become another program, while they are read.
 
 use super::common::{command, field, whole_stream};
-use super::helpers::{Target, signal};
+use super::helpers::{Target, signal, until_it_reads};
 use super::mappings::MANY;
-use super::{LARGE, slow, until_it_reads};
+use super::{LARGE, slow};
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 

@@ -1,8 +1,8 @@
 //! Processes that are stopped for the reading, and go on however it ends.
 
 use super::common::{BINARY, Folder, whole_stream};
-use super::helpers::{Target, audit, signal, state, until};
-use super::{LARGE, slow, until_it_reads};
+use super::helpers::{Target, audit, signal, state, until, until_it_reads};
+use super::{LARGE, slow};
 use std::fs;
 use std::process::{Command, Stdio};
 

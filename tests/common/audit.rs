@@ -4,7 +4,7 @@
     reason = "each test program is compiled with this module and uses a part of it"
 )]
 
-use crate::common::{Row, Stream, number, run, stdout, whole_stream};
+use crate::common::{Row, Stream, field, number, run, stdout, whole_stream};
 use cowitness::reader::hybrid::large::{self, Large};
 use cowitness::reader::hybrid::{nothing_is_half_swapped, nothing_is_joined};
 use std::fs;
@@ -116,6 +116,15 @@ pub fn until(what: &str, mut is: impl FnMut() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
         sleep(Duration::from_millis(2));
     }
+}
+
+/// Waits until it has called read(2) and its like more often than that.
+pub fn until_it_reads(tool: &Child, calls: u64) {
+    let io = format!("/proc/{}/io", tool.id());
+    until("it reads", || {
+        let made = field(&io, "syscr:").next();
+        made.is_some_and(|made| made.parse::<u64>().unwrap() > calls)
+    });
 }
 
 pub fn kib(pid: &str, field: &str) -> i64 {

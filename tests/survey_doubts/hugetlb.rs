@@ -1,6 +1,8 @@
 //! Pages of hugetlb, of which there are as many as were reserved.
 
 use super::*;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 /// Where no huge page is free, a copy for the process takes the page from the others.
 #[test]
@@ -53,6 +55,11 @@ fn whether_absent_hugetlb_pages_come_in_is_unknown() {
     const SET: &str = "try: memory = mmap.mmap(-1, 2 << 20, flags=0x44022)\n\
         except OSError as error: skip(f'hugetlb: {error}')\n\
         ready(memory)";
+    let pages = "/sys/kernel/mm/hugepages/hugepages-2048kB/";
+    let none = ["nr_hugepages", "nr_overcommit_hugepages"].map(|file| format!("{pages}{file}"));
+    let Some(_settings) = Settings::new(&none.each_ref().map(|file| (&**file, "0"))) else {
+        return;
+    };
     let Some(known) = Known::new(SET) else { return };
     let (row, total) = known.survey();
     assert_eq!(get(&row, "absent_pages"), 512, "{row:?}");
@@ -68,6 +75,61 @@ fn whether_absent_hugetlb_pages_come_in_is_unknown() {
     let predicted = number(&row, "predicted_faulted_in_pages");
     assert_eq!(predicted, None, "{row:?}");
     assert_eq!(get(&row, "unread_bytes"), 2 << 20, "{row:?}");
+}
+
+/// One fault copies or brings in what many windows show.
+#[test]
+fn of_pages_larger_than_a_window_a_most_is_known() {
+    // MAP_HUGE_1GB | MAP_NORESERVE | MAP_HUGETLB | MAP_ANONYMOUS | MAP_PRIVATE.
+    const GIANT: &str = "memory = mmap.mmap(-1, 1 << 30, flags=30 << 26 | 0x44022)\n\
+        if TOUCHED: memory[0] = 1\n\
+        if os.fork() == 0:\n\
+        \x20   libc.prctl(1, signal.SIGKILL)\n\
+        \x20   while True: time.sleep(60)\n\
+        ready(memory)";
+    const PAGES: i64 = 1 << 18;
+    let Some(_alone) = alone() else { return };
+    let pages = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages";
+    let Some(_settings) = Settings::new(&[(pages, "2")]) else {
+        return;
+    };
+    if fs::read_to_string(pages).unwrap().trim() != "2" {
+        eprintln!("skipped: there are no two pages of 1 GiB");
+        return;
+    }
+    let run = |touched: &str, method: &str| {
+        let known = Known::new(&GIANT.replace("TOUCHED", touched)).unwrap();
+        let frame = || {
+            let pagemap = File::open(format!("/proc/{}/pagemap", known.pid)).unwrap();
+            let address = u64::from_str_radix(&known.start, 16).unwrap();
+            let mut entry = [0; 8];
+            pagemap
+                .read_exact_at(&mut entry, address / 4096 * 8)
+                .unwrap();
+            u64::from_ne_bytes(entry) & ((1 << 55) - 1)
+        };
+        let before = frame();
+        let output = run(&format!("audit -q --stop --method {method} {}", known.pid));
+        let row = whole_stream(&String::from_utf8_lossy(&output.stdout)).rows[0].clone();
+        (row, output.status.code(), before != frame())
+    };
+    let (row, status, moved) = run("True", "vmread");
+    match moved {
+        true => {
+            assert_eq!(number(&row, "split_pages"), None, "{row:?}");
+            assert!(get(&row, "split_at_most_pages") >= PAGES, "{row:?}");
+            assert_eq!(status, Some(3), "{row:?}");
+        }
+        // The kernel gives such a page without a copy at times.
+        false => assert!(get(&row, "split_pages") < PAGES, "{row:?}"),
+    }
+    let (row, status, moved) = run("True", "proc");
+    assert_eq!((get(&row, "split_pages"), status), (0, Some(0)), "{row:?}");
+    assert!(!moved);
+    let (row, _, came) = run("False", "proc");
+    assert!(came);
+    assert_eq!(number(&row, "faulted_in_pages"), None, "{row:?}");
+    assert_eq!(get(&row, "split_pages"), 0, "{row:?}");
 }
 
 /// Of four huge pages of one window two are shared by fork; the first and the last are absent. Prints

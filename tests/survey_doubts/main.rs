@@ -9,9 +9,11 @@ mod helpers;
 mod hugetlb;
 
 use common::{
-    Row, alone, command, lock_of_the_machine, number, run, stdout, vmread_splits, whole_stream,
+    BINARY, Row, alone, command, lock_of_the_machine, number, run, stdout, vmread_splits,
+    whole_stream,
 };
-use helpers::{Target, audit, get, near, signal, until};
+use cowitness::proc::maps::MapsLine;
+use helpers::{Target, audit, get, mapping_kib, near, signal, until, until_it_reads};
 use std::fs;
 use std::process::{Command, Stdio};
 
@@ -306,6 +308,74 @@ fn shared_memory_in_swap_is_not_called_absent() {
         }
         let row = known.audit("");
         assert_eq!(get(&row, "swapped_in_pages"), 0, "{row:?}");
+    }
+}
+
+/// Three windows at [`PLACE`].
+const THREE_WINDOWS: &str = r#"
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+place = libc.mmap(1 << 40, 96 << 20, 3, 0x100022, -1, 0)  # MAP_FIXED_NOREPLACE
+libc.madvise(ctypes.c_void_p(place), 96 << 20, 15)  # MADV_NOHUGEPAGE
+ctypes.memset(place, 1, 96 << 20)
+print(os.getpid(), f"{place:x}", flush=True)
+sys.stdin.read()
+"#;
+
+/// Where they begin: above the heap, below all else.
+const PLACE: u64 = 1 << 40;
+
+/// process_madvise(2): MADV_PAGEOUT of the last of them.
+const PAGES_OUT: &str = "import ctypes, os, sys\n\
+    process = os.pidfd_open(int(sys.argv[1]))\n\
+    span = (ctypes.c_uint64 * 2)((1 << 40) + (64 << 20), 32 << 20)\n\
+    gone = ctypes.CDLL(None).syscall(440, process, span, ctypes.c_size_t(1), 21, 0)\n\
+    sys.exit(gone != 32 << 20)";
+
+/// smaps was read before the first window, and knew nothing of it.
+#[test]
+fn what_goes_to_swap_during_a_pass_comes_from_there() {
+    const WITHOUT_FRAMES: &str = "import ctypes, os, sys\n\
+        ctypes.CDLL(None).prctl(24, 21, 0, 0, 0)  # PR_CAPBSET_DROP, CAP_SYS_ADMIN\n\
+        os.execv(sys.argv[1], sys.argv[1:])";
+    let Some(_alone) = alone() else { return };
+    let Some(_zram) = Zram::new() else { return };
+    for drop in [false, true] {
+        let known = Known::new(THREE_WINDOWS).unwrap();
+        let maps = fs::read(format!("/proc/{}/maps", known.pid)).unwrap();
+        let lines = maps
+            .split(|&byte| byte == b'\n')
+            .filter_map(MapsLine::parse);
+        let before = lines.take_while(|vma| vma.start < PLACE);
+        let below: u64 = before.map(|vma| vma.end - vma.start).sum();
+        let args = format!("audit -q --stop --method proc --block 16 {}", known.pid);
+        let mut audit = command(&args);
+        if drop {
+            audit = Command::new("/usr/bin/python3");
+            audit
+                .args(["-c", WITHOUT_FRAMES, BINARY])
+                .args(args.split(' '));
+        }
+        let audit = audit.stdout(Stdio::piped()).spawn().unwrap();
+        // Of the first window, whatever the tool has read of itself before.
+        until_it_reads(&audit, (below + (32 << 20)) / 16);
+        let paged_out = Command::new("/usr/bin/python3")
+            .args(["-c", PAGES_OUT, &known.pid])
+            .status();
+        let swapped = mapping_kib(known.pid.parse().unwrap(), PLACE, "Swap:") / 4;
+        let output = audit.wait_with_output().unwrap();
+        if !paged_out.unwrap().success() {
+            eprintln!("skipped: nothing can be paged out of another process here");
+            return;
+        }
+        assert!(swapped > 4096, "{swapped}");
+        let row = &whole_stream(&stdout(&output)).rows[0];
+        assert_eq!(row["evidence"], if drop { "exclusive" } else { "pfn" });
+        assert_eq!(
+            get(row, "swapped_in_pages"),
+            swapped.cast_signed(),
+            "{row:?}"
+        );
     }
 }
 

@@ -248,7 +248,7 @@ fn describe_unknown_split(seen: &Seen, line: &mut Text) {
     if let Some((least, most)) = seen.bounds {
         line.pad_line().number(least).add(" to ").number(most);
         line.add(match (seen.stood, seen.pfn) {
-            (false, _) => ": it ran meanwhile\n",
+            (false, _) => ": it ran meanwhile, or ended\n",
             (_, true) if seen.tally.bounds.others_were_there() => {
                 ": others replaced pages meanwhile, or took them away\n"
             }

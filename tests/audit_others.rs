@@ -1,9 +1,15 @@
 //! Others at work on the same memory while `audit` reads it: what they have replaced is not told as
 //! split by the reader. Each event is proved to lie within the pass: it begins when the reader is at
 //! the front of a window, and has ended while the end of that part is still untouched.
+//!
+//! A program of its own: those that make huge pages of small ones disturb whoever surveys meanwhile.
 
-use super::common::{alone, command, is_root, kernel, number, vmread_splits, whole_stream};
-use super::helpers::{Target, get, signal, state, until};
+mod common;
+#[path = "common/audit.rs"]
+mod helpers;
+
+use common::{alone, command, is_root, kernel, number, vmread_splits, whole_stream};
+use helpers::{Target, get, signal, state, until};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
@@ -142,7 +148,7 @@ impl Memory {
     /// An audit of it begins, in pieces so small that it takes its time.
     fn audit(&self, option: &str) -> Child {
         command(&format!(
-            "audit --method vmread --block 256 {option} {}",
+            "audit --method vmread --block 64 {option} {}",
             self.target.pid()
         ))
         .stdout(Stdio::piped())
