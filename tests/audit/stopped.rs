@@ -117,9 +117,9 @@ fn who_notices_a_stop() {
             words.dedup();
             words
         };
-        audit(&target.ready);
+        audit(&format!("--method proc {}", target.ready));
         assert_eq!(noticed(), [""; 0]);
-        audit(&format!("--stop {}", target.ready));
+        audit(&format!("--method proc --stop {}", target.ready));
         until("all notice", || noticed().len() >= words.len());
         assert_eq!(noticed(), words);
     }
