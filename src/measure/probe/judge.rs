@@ -2,6 +2,7 @@
 
 use super::look::{Pages, State, flagged};
 use super::{Answer, Content, Probed, Question, Stop, skip};
+use crate::emit::probe_row::reason::BLOCKED;
 use crate::emit::record::Status;
 use crate::fixture::kinds::{Before, Ground, Holds, Kind, Op, Place, reason};
 use crate::measure::evidence::{Both, Evidence, Found};
@@ -57,6 +58,11 @@ pub(super) fn judge(question: &Question<'_>, page_bytes: u64, probed: &Probed) -
     };
     let failed = failure(question, method, &answer, probed.requested);
     failed.unwrap_or_else(|| came(question, page_bytes, method, &answer, probed.requested))
+}
+
+/// Of a read that did not return. Where the kernel moved pages meanwhile, it is asked again, as any other.
+pub(super) fn blocked(probed: &Probed) -> Status<'static> {
+    Status::Skipped(disturbed(probed).unwrap_or(BLOCKED))
 }
 
 /// What somebody else did to the pages meanwhile.
@@ -158,6 +164,22 @@ mod tests {
     use super::*;
     use crate::measure::probe::Changes;
     use crate::proc::smaps::UsageDelta;
+
+    /// The kernel has a second to move them in.
+    #[test]
+    fn what_was_moved_while_a_read_was_blocked_is_no_answer() {
+        let after = |moved| {
+            blocked(&Probed {
+                changes: Some(Changes {
+                    moved,
+                    ..Changes::default()
+                }),
+                ..Probed::nothing(4096, Status::Ok)
+            })
+        };
+        assert_eq!(after(0), Status::Skipped(BLOCKED));
+        assert_eq!(after(1), Status::Skipped(reason::PAGES_MOVED));
+    }
 
     /// A copy is clean where the original is dirty, and so is what was written back; only that
     /// stays in its frame.

@@ -28,8 +28,6 @@ use look::{Look, Pages};
 use read::Read;
 use watch::{Seen, Watch};
 
-use crate::emit::probe_row::reason::BLOCKED;
-
 /// What all probes of a run share.
 pub struct Prober {
     /// For the fixture's patience.
@@ -313,7 +311,7 @@ impl Prober {
         let pages = read.pages(page_bytes as u64);
         self.compare(&pages, question, probed);
         if given.blocked {
-            probed.status = Status::Skipped(BLOCKED);
+            probed.status = judge::blocked(probed);
         }
         Ok(())
     }
