@@ -67,28 +67,29 @@ impl Window {
     /// frames are hidden. Of a page that is larger than a window, other windows show the rest.
     pub(super) fn of_huge_pages(&self, replaced: u64, traces: &Traces) -> Bounds {
         let came = self.came.0 + self.came.1;
+        let in_part = self.each > CHUNK_PAGES;
         let Some(Room { beside, all, .. }) = self.room() else {
             return Bounds {
-                least_if_quiet: replaced,
-                most: replaced,
-                least_came_if_quiet: came,
+                least_if_quiet: if in_part { 0 } else { replaced },
+                most: replaced.next_multiple_of(if in_part { self.each } else { 1 }),
+                least_came_if_quiet: if in_part { 0 } else { came },
                 ..Bounds::default()
             };
         };
         let others = replaced > if self.stands { beside } else { all } || came > all;
         let hidden = traces.unseen > 0;
-        let in_part = self.each > CHUNK_PAGES && all > 0;
+        let seen = if in_part {
+            all
+        } else {
+            replaced.max(traces.unseen)
+        };
         Bounds {
             least_if_quiet: if others || hidden || in_part {
                 0
             } else {
                 replaced
             },
-            most: if in_part {
-                all
-            } else {
-                all.min(replaced.max(traces.unseen))
-            },
+            most: all.min(seen),
             least_came_if_quiet: if others || in_part { 0 } else { came },
             others,
             ..Bounds::default()
@@ -387,23 +388,26 @@ mod tests {
         assert_eq!(told(Some(1), 1024, 0, true), (0, 512, true));
         assert_eq!(told(None, 1024, 0, true), (1024, 1024, false));
         // A page of 1 GiB, of which a window shows 32 MiB.
-        let giant = |faults| {
+        let giant = |faults, replaced| {
             let window = Window {
-                faults: Some(faults),
+                faults,
                 each: 1 << 18,
                 came: (CHUNK_PAGES, 0),
                 is_sharp: false,
                 stands: true,
             };
-            let bounds = window.of_huge_pages(0, &Traces::default());
+            let bounds = window.of_huge_pages(replaced, &Traces::default());
             (
                 bounds.least_if_quiet,
                 bounds.most,
                 bounds.least_came_if_quiet,
             )
         };
-        assert_eq!(giant(1), (0, 1 << 18, 0));
-        assert_eq!(giant(0), (0, 0, 0));
+        assert_eq!(giant(Some(1), 0), (0, 1 << 18, 0));
+        assert_eq!(giant(Some(0), 0), (0, 0, 0));
+        // Before Linux 6.5 nobody is charged.
+        assert_eq!(giant(None, CHUNK_PAGES), (0, 1 << 18, 0));
+        assert_eq!(giant(None, 0), (0, 0, 0));
         // More came than there were faults: another reader's.
         assert_eq!(told(Some(1), 0, 512, true), (0, 0, false));
         assert_eq!(told(Some(1), 0, 1024, true), (0, 0, true));

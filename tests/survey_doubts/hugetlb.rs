@@ -166,13 +166,12 @@ fn who_copies_nothing_takes_no_hugetlb_pages() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
+    let (pid, start) = (
+        known.pid.parse().unwrap(),
+        u64::from_str_radix(start, 16).unwrap(),
+    );
     until("the first comes in", || {
-        let text = fs::read_to_string(format!("/proc/{}/smaps", known.pid)).unwrap();
-        let mapping = text.split_once(&format!("{start}-")).unwrap().1;
-        let line = mapping
-            .lines()
-            .find(|line| line.starts_with("Private_Hugetlb:"));
-        line.is_some_and(|line| !line.ends_with(" 0 kB"))
+        mapping_kib(pid, start, "Private_Hugetlb:") > 0
     });
     signal(child, "KILL");
     let output = audit.wait_with_output().unwrap();
