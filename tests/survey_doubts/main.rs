@@ -213,10 +213,10 @@ memory[PAGES * page:] = memory[:PAGES * page]
 def merging():
     return int(open("/proc/self/ksm_merging_pages").read())
 for attempt in range(600):
-    if merging() >= 2 * PAGES - 2: break
+    if merging() == 2 * PAGES: break
     time.sleep(.05)
-joined = merging() >= 2 * PAGES - 2
-open("/sys/kernel/mm/ksm/run", "w").write("0")
+with open("/sys/kernel/mm/ksm/run", "w") as run: run.write("0")
+joined = merging() == 2 * PAGES
 for index in range(PAGES):
     memory[(PAGES + index) * page] ^= 1
 if not joined: skip("KSM has not joined the pages")
