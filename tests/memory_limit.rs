@@ -46,8 +46,10 @@ impl Limited {
         }
         let limited = Self { folder, usage };
         fs::write(limited.folder.join(maximum), limit.to_string()).unwrap();
-        // Swap would take what is above the limit.
-        let _ = fs::write(limited.folder.join("memory.swap.max"), "0");
+        // Swap would take what is above the limit: off in the second version of cgroups, and in the first.
+        for file in ["memory.swap.max", "memory.swappiness"] {
+            let _ = fs::write(limited.folder.join(file), "0");
+        }
         Some(limited)
     }
 

@@ -1,7 +1,7 @@
 //! Processes that end, or become another program, while they are read.
 
 use super::common::{command, field, whole_stream};
-use super::helpers::{Target, signal, until_it_reads};
+use super::helpers::{Target, signal, state, until, until_it_reads};
 use super::mappings::MANY;
 use super::{LARGE, slow};
 use std::io::{Read, Write};
@@ -113,4 +113,37 @@ fn another_program_is_not_taken_for_the_process() {
     );
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("became another program"), "{stderr}");
+}
+
+/// ptrace holds a process that has been told to become another one, which it does as soon as it is let
+/// go: between the last read and the figures of after, often. Those of the other are none of its own.
+#[test]
+fn who_becomes_another_program_right_behind_the_pass_has_no_figures() {
+    const WAITS: &str = "import os, sys\n\
+        print(flush=True)\n\
+        sys.stdin.readline()\n\
+        os.execv('/bin/sleep', ['sleep', '60'])";
+    for _ in 0..4 {
+        let mut target = Target::new(WAITS);
+        let pid = target.pid().to_string();
+        let audit = command(&format!("audit -q --method ptrace {pid}"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let reader = audit.id().to_string();
+        until("it is held", || state(&pid) == 't' || state(&reader) == 'Z');
+        let mut input = target.process.stdin.take().unwrap();
+        input.write_all(b"go\n").unwrap();
+        let output = audit.wait_with_output().unwrap();
+        let row = &whole_stream(&String::from_utf8_lossy(&output.stdout)).rows[0];
+        let figures = ["vma_change", "target_vm_size_kib", "target_rss_kib"];
+        let figures = figures.map(|column| &*row[column]);
+        match &*row["status"] {
+            // It was the other one only afterwards.
+            "ok" => assert_eq!(figures[..2], ["0", "0"], "{row:?}"),
+            "errno:EPERM" => return eprintln!("skipped: ptrace is refused here"),
+            status => assert_eq!((status, figures), ("errno:ESRCH", [""; 3])),
+        }
+    }
 }

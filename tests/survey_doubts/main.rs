@@ -9,13 +9,13 @@ mod helpers;
 mod hugetlb;
 
 use common::{
-    BINARY, Row, alone, command, lock_of_the_machine, number, run, stdout, vmread_splits,
+    BINARY, Folder, Row, alone, command, lock_of_the_machine, number, run, stdout, vmread_splits,
     whole_stream,
 };
 use cowitness::proc::maps::MapsLine;
 use helpers::{Target, audit, get, mapping_kib, near, signal, until, until_it_reads};
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// Files with what stood in them, which is put back.
 struct Settings(Vec<(String, String)>);
@@ -151,7 +151,12 @@ impl Known {
 
     /// The row of the memory, and the total.
     fn survey(&self) -> (Row, Row) {
-        let stream = whole_stream(&stdout(&run(&format!("survey {} -q", self.pid))));
+        self.rows(&run(&format!("survey {} -q", self.pid)))
+    }
+
+    /// These of what a survey printed.
+    fn rows(&self, survey: &Output) -> (Row, Row) {
+        let stream = whole_stream(&stdout(survey));
         let total = stream.rows.last().unwrap().clone();
         let mut rows = stream.rows.into_iter();
         let row = rows.find(|row| row["start"] == self.start);
@@ -165,8 +170,7 @@ impl Known {
 }
 
 /// What bit 56 calls the process's own, and a pin copies all the same, is unknown.
-fn is_unknown(known: &Known) {
-    let (row, total) = known.survey();
+fn is_unknown((row, total): (Row, Row)) {
     assert!(get(&row, "exclusive_pages") >= 512, "{row:?}");
     for row in [&row, &total] {
         assert_eq!(number(row, "vmread_split_pages"), None, "{row:?}");
@@ -239,7 +243,7 @@ fn pages_that_ksm_has_joined_are_not_called_the_process_s_own() {
     let Some(known) = Known::new(JOINED) else {
         return;
     };
-    is_unknown(&known);
+    is_unknown(known.survey());
     who_has_none_is_known();
     assert_eq!(known.copies() >= 512, vmread_splits());
 }
@@ -265,8 +269,46 @@ fn pages_that_another_process_has_in_swap_are_not_called_the_process_s_own() {
     let Some(_alone) = alone() else { return };
     let Some(_zram) = Zram::new() else { return };
     let known = Known::new(HALF_SWAPPED).unwrap();
-    is_unknown(&known);
+    is_unknown(known.survey());
     who_has_none_is_known();
+    assert_eq!(known.copies() >= 512, vmread_splits());
+}
+
+/// A container may have a /proc/meminfo that knows nothing of the machine's swap, as lxcfs(1) makes it.
+#[test]
+fn swap_that_a_container_does_not_show_is_there() {
+    let Some(_alone) = alone() else { return };
+    let Some(_zram) = Zram::new() else { return };
+    let known = Known::new(HALF_SWAPPED).unwrap();
+    let folder = Folder::new();
+    let shown = format!("{}/meminfo", folder.text());
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap();
+    let lines = meminfo.lines().map(|line| match line.split_once(':') {
+        Some((name @ ("SwapCached" | "SwapTotal" | "SwapFree"), _)) => format!("{name}: 0 kB\n"),
+        _ => format!("{line}\n"),
+    });
+    fs::write(&shown, lines.collect::<String>()).unwrap();
+    let contained = |args: &str| {
+        let script = format!("mount --bind {shown} /proc/meminfo && exec {BINARY} {args}");
+        let contained = Command::new("unshare")
+            .args(["--mount", "sh", "-c", &script])
+            .output();
+        contained.unwrap()
+    };
+    let survey = contained(&format!("survey -q {}", known.pid));
+    let said = String::from_utf8_lossy(&survey.stderr);
+    if ["unshare:", "mount:"]
+        .iter()
+        .any(|refused| said.contains(refused))
+    {
+        eprintln!("skipped: {said}");
+        return;
+    }
+    is_unknown(known.rows(&survey));
+    let audit = contained(&format!("audit -q --stop {}", known.pid));
+    let row = &whole_stream(&stdout(&audit)).rows[0];
+    let columns = ["split_pages", "pin_faults"];
+    assert_eq!(columns.map(|column| get(row, column)), [0, 0], "{row:?}");
     assert_eq!(known.copies() >= 512, vmread_splits());
 }
 

@@ -167,7 +167,7 @@ impl Done {
 
 /// What a reader says of its pass, and leaves to that of the next.
 #[derive(Default)]
-struct Taken {
+struct Said {
     care: Option<Care>,
     learned: Learned,
 }
@@ -256,35 +256,37 @@ impl Run<'_> {
             self.rehearse(method)?;
             touch_stack::<STACK_BYTES>();
         }
-        let mut taken = Taken {
+        let mut said = Said {
             care: None,
             learned: self.learned,
         };
         self.auditor.begin();
-        let ended = self.read_all(self.pid, method, &mut tally, &mut taken)?;
-        self.learned = taken.learned;
-        // What another program has is no difference.
-        let after = match ended {
-            Err(Ended::Gone) => Standing::default(),
-            _ => Standing::now(self.pid),
-        };
-        let both = |field: fn(&Standing) -> Option<(u64, u64)>| {
-            let (after, before) = field(&after).zip(field(&before))?;
-            Some((minus(after.0, before.0), minus(after.1, before.1)))
-        };
+        let mut ended = self.read_all(self.pid, method, &mut tally, &mut said)?;
+        self.learned = said.learned;
+        let mut after = Standing::now(self.pid);
+        // Asked last: what another program has is no difference. Of a process that has ended, smaps
+        // just ends, too.
+        let alive = self.auditor.counter.is_alive();
+        ended = ended.and(alive.map_err(Ended::from));
+        if alive.is_err() || ended == Err(Ended::Gone) {
+            after = Standing::default();
+        }
+        let faults = after.faults.zip(before.faults);
+        let faults =
+            faults.map(|(after, before)| (minus(after.0, before.0), minus(after.1, before.1)));
         let pfn = !self.auditor.counter.frames_are_hidden();
         // Who stands still has no faults of its own, and those of a reader are not charged to it.
-        let own_faults = both(|standing| standing.faults).is_some_and(|faults| faults != (0, 0));
+        let own_faults = faults.is_some_and(|faults| faults != (0, 0));
         let ran = self.auditor.charges.usual && own_faults;
         // Who pins without a fault has copied none, whatever was told of its pages.
-        let pins = taken.care.and_then(|care| care.pin_faults);
+        let pins = said.care.and_then(|care| care.pin_faults);
         let held = self.auditor.told_the_truth();
         let went_on = self.stopped && ended.is_ok() && !stop::stands_after(self.pid, method);
         Ok(Passed {
             method,
             cold,
             pfn,
-            copies_hide: self.copies_hide(method, &tally) || pins != Some(0) && !held,
+            copies_hide: self.swap_hides_copies(method, &tally) || pins != Some(0) && !held,
             bounds: (0, 0),
             swap_unseen: tally.fate.swap_unseen
                 && match method {
@@ -296,24 +298,28 @@ impl Run<'_> {
             charges: self.auditor.charges.usual,
             ended,
             usage: after.usage.zip(before.usage).map(|(a, b)| a.since(&b)),
-            faults: both(|standing| standing.faults),
-            care: taken.care,
+            faults,
+            care: said.care,
             went_on,
             stood: match method {
                 // It wakes a stopped process, which does not come to run its own code.
                 Method::Ptrace => self.stopped && !went_on,
                 _ => before.rest.is_some() && before.rest == after.rest && !ran,
             },
-            vma_change: both(|standing| standing.mappings.map(|mappings| (mappings.vmas, 0)))
-                .map(|(vmas, _)| vmas),
-            vm_size_kib: both(|standing| Some((standing.vm_size?, 0)))
-                .map(|(bytes, _)| bytes / 1024),
+            vma_change: after
+                .mappings
+                .zip(before.mappings)
+                .map(|(after, before)| minus(after.vmas, before.vmas)),
+            vm_size_kib: after
+                .vm_size
+                .zip(before.vm_size)
+                .map(|(after, before)| minus(after, before) / 1024),
         })
     }
 
     /// Whether pages may have been copied that no bounds hold: of one that was swapped out a copy cannot
     /// be seen. Not by a reader that copies nothing whatever others map.
-    fn copies_hide(&mut self, method: Method, tally: &Tally) -> bool {
+    fn swap_hides_copies(&mut self, method: Method, tally: &Tally) -> bool {
         tally.fate.swapped_in > 0 && self.splits.of(method, &Forecast::DOUBT) != Some(0)
     }
 
@@ -330,7 +336,7 @@ impl Run<'_> {
                 own_id(),
                 method,
                 &mut Tally::default(),
-                &mut Taken::default(),
+                &mut Said::default(),
             );
         }
         self.auditor.counter = theirs;
@@ -344,16 +350,16 @@ impl Run<'_> {
         pid: i32,
         method: Method,
         tally: &mut Tally,
-        taken: &mut Taken,
+        said: &mut Said,
     ) -> Result<Result<(), Ended>, Error> {
         let mut target = Target::process(pid, self.common.page_bytes as usize);
         target.manners = self.manners;
-        target.learned = taken.learned;
+        target.learned = said.learned;
         let mut walked = Ok(Ok(()));
         let lent = method.lend(&target, &mut |reader| {
             walked = self.walk(pid, method, reader, tally);
-            taken.care = reader.care().copied();
-            taken.learned = reader.learned();
+            said.care = reader.care().copied();
+            said.learned = reader.learned();
         });
         match lent {
             Ok(()) => walked,
@@ -392,13 +398,10 @@ impl Run<'_> {
             ended.map_err(|_| Error::Ended(pid))
         });
         match walked {
-            Ok(()) => {}
-            Err(Error::Ended(_)) => return Ok(ended),
-            Err(Error::Process(.., Errno::SRCH | Errno::NOENT, _)) => return Ok(Err(Ended::Gone)),
-            Err(error) => return Err(error),
+            Ok(()) | Err(Error::Ended(_)) => Ok(ended),
+            Err(Error::Process(.., Errno::SRCH | Errno::NOENT, _)) => Ok(Err(Ended::Gone)),
+            Err(error) => Err(error),
         }
-        // Of a process that has ended, smaps just ends, too.
-        Ok(auditor.counter.is_alive().map_err(Ended::from))
     }
 }
 

@@ -40,7 +40,8 @@ pub(super) fn still(pid: i32, asked: bool) -> Result<(Option<Halted>, bool), Err
         Err(Errno::TIMEDOUT) => Err(Error::Invalid(
             "the process was sent SIGSTOP and does not stop: a thread is in an uninterruptible \
              sleep (state D in /proc/PID/task/*/stat), or waits for a child that vfork(2) has made, \
-             or a debugger keeps the signal from it; it was let go again; try again, or without --stop",
+             or a debugger or the cgroup freezer keeps the signal from it; it was let go again; try again, or \
+             without --stop",
         )),
         Err(Errno::AGAIN) => Err(Error::Invalid(
             "no process can be made for --stop, which would let this one go again (fork: EAGAIN): \

@@ -13,6 +13,7 @@ mod hands;
 mod joined;
 pub mod large;
 mod look;
+mod swap;
 mod trust;
 mod window;
 
@@ -22,7 +23,7 @@ use super::own_page::own_entry;
 use super::{End, Pass, Reader, Seen, Target};
 use crate::proc::status;
 use crate::sys::Errno;
-use crate::sys::file::{Process, open_proc, read_proc, read_whole};
+use crate::sys::file::{Process, open_proc, read_proc};
 use crate::sys::page_lists;
 use crate::sys::process::own_faults;
 use crate::sys::remote::RemoteSpan;
@@ -31,6 +32,7 @@ use hands::{Hands, Io};
 pub use joined::{merging_was_never_used, nothing_is_joined};
 use large::Large;
 use look::Look;
+pub use swap::nothing_is_half_swapped;
 
 /// Bytes that are gathered before a call, unless one block is larger. More would leave the
 /// cache that the source has to pass through as well (measured: 1 MiB is slower in small VMAs).
@@ -303,42 +305,4 @@ fn sees_frames(page_bytes: u64) -> bool {
     let word = 0_u64;
     let entry = own_entry((&raw const word).addr() as u64, page_bytes);
     entry.is_ok_and(|entry| entry.frame().is_some())
-}
-
-/// Whether no page on this machine is in swap: one that is in memory, too, can be another
-/// process's although only one maps it, and a pin would split it. Unknown is no.
-#[must_use]
-pub fn nothing_is_half_swapped() -> bool {
-    let mut buffer = [0; 8192];
-    let text = read_whole(c"/proc/meminfo", &mut buffer);
-    text.is_ok_and(no_swap_in_use)
-}
-
-/// By /proc/meminfo. SwapCached, which would say it more narrowly, is summed over processors
-/// now and then only, and may be 0 for a second although there are such pages.
-fn no_swap_in_use(meminfo: &[u8]) -> bool {
-    let kib = |name: &[u8]| status::kib_field(meminfo, name);
-    let unused = match (kib(b"SwapTotal"), kib(b"SwapFree")) {
-        (Some(total), Some(free)) => total == free,
-        // A kernel without swap has neither.
-        (total, free) => total.is_none() && free.is_none(),
-    };
-    unused && kib(b"SwapCached").is_none_or(|kib| kib == 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::no_swap_in_use;
-
-    #[test]
-    fn any_swap_in_use_makes_bit_56_unsafe_whatever_swap_cached_says() {
-        let used = b"SwapCached:  0 kB\nSwapTotal:  100 kB\nSwapFree:  96 kB\n";
-        let unused = b"SwapCached:  0 kB\nSwapTotal:  100 kB\nSwapFree:  100 kB\n";
-        let cached = b"SwapCached:  4 kB\nSwapTotal:  100 kB\nSwapFree:  100 kB\n";
-        assert!(!no_swap_in_use(used));
-        assert!(no_swap_in_use(unused));
-        assert!(!no_swap_in_use(cached));
-        assert!(no_swap_in_use(b"MemTotal:  100 kB\n"));
-        assert!(!no_swap_in_use(b"SwapTotal:  100 kB\n"));
-    }
 }
