@@ -287,15 +287,22 @@ impl<T: HasCommon> CommandSpec<T> {
 
     /// Takes over the value of the option of that number.
     fn set(&self, index: usize, options: &mut T, value: Word) -> Result<(), Problem> {
-        let (allowed, taken) = match self.options.get(index) {
-            Some(own) => (own.word.allowed, (own.set)(options, value)),
-            None => {
-                let common = &COMMON[index - self.options.len()];
-                (common.word.allowed, (common.set)(options.common(), value))
+        match self.options.get(index) {
+            Some(own) => {
+                let taken = (own.set)(options, value);
+                taken.map_err(|Refused| Problem::BadValue(own.word.allowed))
             }
-        };
-        taken.map_err(|Refused| Problem::BadValue(allowed))
+            None => set_common(index - self.options.len(), options.common(), value),
+        }
     }
+}
+
+/// Takes over the value of the common option of that number. Once for all commands.
+#[inline(never)]
+fn set_common(index: usize, common: &mut Common, value: Word) -> Result<(), Problem> {
+    let option = &COMMON[index];
+    let taken = (option.set)(common, value);
+    taken.map_err(|Refused| Problem::BadValue(option.word.allowed))
 }
 
 /// Reads argv, the program's name included, into `asked`.

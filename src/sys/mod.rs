@@ -30,6 +30,7 @@ pub mod file;
 pub mod halt;
 pub mod identity;
 pub mod image;
+pub mod machine;
 pub mod opening;
 pub mod page_lists;
 pub mod plot;

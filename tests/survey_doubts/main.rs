@@ -9,8 +9,8 @@ mod helpers;
 mod hugetlb;
 
 use common::{
-    BINARY, Folder, Row, alone, command, lock_of_the_machine, number, run, stdout, vmread_splits,
-    whole_stream,
+    BINARY, Folder, NO_SECCOMP, Row, alone, command, denied, lock_of_the_machine, number, run,
+    stdout, vmread_splits, whole_stream,
 };
 use cowitness::proc::maps::MapsLine;
 use helpers::{Target, audit, get, mapping_kib, near, signal, until, until_it_reads};
@@ -310,6 +310,30 @@ fn swap_that_a_container_does_not_show_is_there() {
     let columns = ["split_pages", "pin_faults"];
     assert_eq!(columns.map(|column| get(row, column)), [0, 0], "{row:?}");
     assert_eq!(known.copies() >= 512, vmread_splits());
+}
+
+/// Calls that never fail by themselves: what a filter denies is unknown, not none.
+#[test]
+fn what_a_filter_denies_is_unknown() {
+    let [sysinfo, uname] = match std::env::consts::ARCH {
+        "x86_64" => ["99", "63"],
+        _ => ["179", "160"],
+    };
+    let plain = Known::new("memory = private(); fill(memory); ready(memory)").unwrap();
+    let args = format!("audit --stop {}", plain.pid);
+    let audit = denied(sysinfo, &args).output().unwrap();
+    if audit.status.code() == Some(NO_SECCOMP) {
+        eprintln!("skipped: no call can be denied here");
+        return;
+    }
+    let said = String::from_utf8_lossy(&audit.stderr);
+    // Whether swap is in use.
+    assert!(said.contains("copied, not pinned: "), "{said}");
+    let env = denied(uname, "env").output().unwrap();
+    let said = stdout(&env);
+    for line in ["#kernel=empty", "#kernel_version=empty"] {
+        assert!(said.lines().any(|said| said == line), "{said}");
+    }
 }
 
 /// Pages that the machine has brought in out of swap so far.

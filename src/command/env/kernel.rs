@@ -4,7 +4,7 @@
 //! that uname carries as well is never looked at.
 
 use crate::proc::number::decimal;
-use rustix::system::{Uname, uname};
+use crate::sys::machine::Names;
 
 /// The first that charges a fault to who reads another's memory, not to its owner or nobody: 5.9
 /// (mm/memory.c, `mm_account_fault`).
@@ -14,19 +14,19 @@ pub const CHARGES_READER: (u64, u64) = (5, 9);
 pub const CHARGES_READER_FOR_HUGETLB: (u64, u64) = (6, 5);
 
 /// Which kernel this is.
-pub struct Kernel(Uname);
+pub struct Kernel(Names);
 
 impl Kernel {
-    /// Asks the kernel. uname(2) cannot fail with a valid buffer.
+    /// Asks the kernel.
     #[must_use]
     pub fn read() -> Self {
-        Self(uname())
+        Self(Names::now())
     }
 
-    /// As `uname -r`; `?` if that is not UTF-8.
+    /// As `uname -r`; empty where a filter denies that, `?` if it is not UTF-8.
     #[must_use]
     pub fn release(&self) -> &str {
-        self.0.release().to_str().unwrap_or("?")
+        str::from_utf8(self.0.release()).unwrap_or("?")
     }
 
     /// Whether it is that version or a later one, by a release like `5.10.0-33-amd64`.
@@ -37,12 +37,12 @@ impl Kernel {
 
     /// As `uname -r`.
     pub(super) fn release_bytes(&self) -> &[u8] {
-        self.0.release().to_bytes()
+        self.0.release()
     }
 
     /// As `uname -v`.
     pub(super) fn version_bytes(&self) -> &[u8] {
-        self.0.version().to_bytes()
+        self.0.version()
     }
 }
 

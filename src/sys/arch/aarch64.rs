@@ -24,9 +24,11 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const RT_SIGPROCMASK: usize = 135;
     pub(in crate::sys) const RT_SIGTIMEDWAIT: usize = 137;
     pub(in crate::sys) const SETPGID: usize = 154;
+    pub(in crate::sys) const UNAME: usize = 160;
     pub(in crate::sys) const GETRUSAGE: usize = 165;
     pub(in crate::sys) const PRCTL: usize = 167;
     pub(in crate::sys) const GETCPU: usize = 168;
+    pub(in crate::sys) const SYSINFO: usize = 179;
     pub(in crate::sys) const SOCKETPAIR: usize = 199;
     pub(in crate::sys) const SENDMSG: usize = 211;
     pub(in crate::sys) const RECVMSG: usize = 212;

@@ -26,7 +26,9 @@ pub(in crate::sys) mod nr {
     pub(in crate::sys) const EXECVE: usize = 59;
     pub(in crate::sys) const WAIT4: usize = 61;
     pub(in crate::sys) const KILL: usize = 62;
+    pub(in crate::sys) const UNAME: usize = 63;
     pub(in crate::sys) const GETRUSAGE: usize = 98;
+    pub(in crate::sys) const SYSINFO: usize = 99;
     pub(in crate::sys) const PTRACE: usize = 101;
     pub(in crate::sys) const SYSLOG: usize = 103;
     pub(in crate::sys) const SETPGID: usize = 109;
