@@ -268,7 +268,8 @@ impl Outlook {
             ),
             _ => (
                 Method::Proc,
-                ": it splits nothing, but brings in what is absent or swapped out",
+                ": it splits nothing, but brings in what is absent or swapped out (what hybrid splits\n  \
+                 is unknown here, or its call denied)",
             ),
         }
     }
