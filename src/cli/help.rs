@@ -67,21 +67,34 @@ fn startup(out: Output) -> Result<(), Errno> {
     )
 }
 
+/// Of whichever command.
 fn command<T: HasCommon>(
     spec: &'static CommandSpec<T>,
     topic: Topic,
     out: Output,
 ) -> Result<(), Errno> {
-    line(out, &[spec.name, ": ", spec.purpose])?;
+    let about = [spec.name, spec.purpose, spec.about];
+    layout(out, topic, about, &|index| spec.word(index), spec.examples)
+}
+
+#[inline(never)]
+fn layout(
+    out: Output,
+    topic: Topic,
+    [name, purpose, about]: [&str; 3],
+    option: &dyn Fn(usize) -> Option<&'static OptionWord>,
+    examples: &[(&str, &str)],
+) -> Result<(), Errno> {
+    line(out, &[name, ": ", purpose])?;
     line(out, &["\n", usage_line(topic)])?;
-    line(out, &["\n", spec.about])?;
+    line(out, &["\n", about])?;
     out.write_all(b"options:\n")?;
-    for word in (0..).map_while(|index| spec.word(index)) {
+    for word in (0..).map_while(option) {
         describe(out, word, help_of(topic, word))?;
     }
     closing_options(out)?;
     out.write_all(b"\nexamples:\n")?;
-    for (example, meaning) in spec.examples {
+    for (example, meaning) in examples {
         line(out, &["  ", example])?;
         line(out, &["      ", meaning])?;
     }
