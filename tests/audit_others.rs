@@ -30,6 +30,9 @@ const OWN: u64 = 2048;
 /// All of them.
 const WINDOW: u64 = SPARSE + SHARED + OWN;
 
+/// Of another window, those in front, for which there was a fault each before.
+const LONE_PAGES: u64 = 4096;
+
 /// Prints the child, which shares its memory, and where that lies; does what it is told.
 const MEMORY: &str = r#"
 import ctypes, mmap, os, signal, sys, threading
@@ -64,6 +67,43 @@ print(child, address + first, flush=True)
 sys.stdin.readline()
 for at in range(middle, first + size, huge):
     memory.madvise(25, at, huge)  # MADV_COLLAPSE
+sys.stdin.read()
+"#;
+
+/// Pages in front of a window that fork once shared and that are the process's alone since; what else there was
+/// around them is free again. Prints where they lie. `clean`: once told to, the process forks for the last
+/// time, so that pages that were split before are so again.
+const LONE: &str = r#"
+import ctypes, mmap, os, signal, sys
+page, huge, size, lone, apart = 4096, 2 << 20, 32 << 20, 4096, 15
+libc = ctypes.CDLL(None)
+memory = mmap.mmap(-1, 2 * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+filling = mmap.mmap(-1, apart * lone * page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+filling.madvise(15)  # MADV_NOHUGEPAGE
+first = -ctypes.addressof(ctypes.c_char.from_buffer(memory)) % size
+if "collapse" not in sys.argv:
+    memory.madvise(15)
+for number in range(lone):
+    for at in range(apart * number, apart * (number + 1)):
+        filling[at * page] = 1
+    memory[first + number * page] = 1
+for at in range(first + lone * page, first + size, huge):  # so that no huge zero page fits
+    memory[at] = 1
+child = os.fork()
+if child == 0:
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    while True:
+        signal.pause()
+print(child, ctypes.addressof(ctypes.c_char.from_buffer(memory)) + first, flush=True)
+if "clean" in sys.argv:
+    sys.stdin.readline()
+    last = os.fork()
+    if last == 0:
+        os._exit(0)
+    os.waitpid(last, 0)
+os.kill(child, signal.SIGKILL)
+os.waitpid(child, 0)
+filling.close()
 sys.stdin.read()
 "#;
 
@@ -109,7 +149,11 @@ struct Memory {
 
 impl Memory {
     fn new(mode: &str) -> Self {
-        let target = Target::of(python(MEMORY).arg(mode));
+        Self::of(MEMORY, mode)
+    }
+
+    fn of(script: &str, mode: &str) -> Self {
+        let target = Target::of(python(script).arg(mode));
         let (_, start) = target.ready.split_once(' ').unwrap();
         let start = start.parse().unwrap();
         Self { target, start }
@@ -197,7 +241,8 @@ fn told(output: &Output) -> (i64, i64, bool) {
     let [least, most] =
         ["split_at_least_pages", "split_at_most_pages"].map(|column| get(row, column));
     let bounds = [
-        format!(" {least} to {most}: others replaced pages meanwhile"),
+        format!(" {least} to {most}: others, or the kernel, replaced pages meanwhile"),
+        format!(" {least} to {most}: the kernel moved pages meanwhile"),
         format!(" {least} to {most}: it ran meanwhile"),
     ];
     assert!(bounds.iter().any(|said| words.contains(said)), "{words}");
@@ -247,27 +292,42 @@ fn what_a_running_process_replaces_is_not_told_as_split() {
     });
 }
 
-/// Another process replaces the shared pages, in some way, of one that runs or stands.
-fn by_another(way: &str, option: &str) {
-    tried(|| {
-        let memory = Memory::new(way);
-        let start = memory.start + SPARSE * PAGE;
-        let part = start..start + SHARED * PAGE;
+/// Another process that does something to pages.
+struct Other(Target);
+
+impl Other {
+    fn new(way: &str, memory: &Memory, start: u64, pages: u64) -> Self {
         let pid = memory.target.pid().to_string();
-        let mut other =
-            Target::of(python(OTHER).args([way, &pid, &start.to_string(), &SHARED.to_string()]));
+        let other =
+            Target::of(python(OTHER).args([way, &pid, &start.to_string(), &pages.to_string()]));
         assert_eq!(other.ready, "ready");
-        let before = memory.frames();
-        let audit = memory.audit(option);
-        memory.until_it_is_read();
-        other
+        Self(other)
+    }
+
+    /// Now, and until it is done.
+    fn act(mut self) {
+        self.0
             .process
             .stdin
             .take()
             .unwrap()
             .write_all(b"go\n")
             .unwrap();
-        assert!(other.process.wait().unwrap().success());
+        assert!(self.0.process.wait().unwrap().success());
+    }
+}
+
+/// Another process replaces the shared pages, in some way, of one that runs or stands.
+fn by_another(way: &str, option: &str) {
+    tried(|| {
+        let memory = Memory::new(way);
+        let start = memory.start + SPARSE * PAGE;
+        let part = start..start + SHARED * PAGE;
+        let other = Other::new(way, &memory, start, SHARED);
+        let before = memory.frames();
+        let audit = memory.audit(option);
+        memory.until_it_is_read();
+        other.act();
         let (by_other, _) = moved(&before, &memory.frames(), &part);
         let is_within = memory.is_not_done();
         let output = audit.wait_with_output().unwrap();
@@ -386,4 +446,91 @@ fn what_is_made_huge_from_outside_is_not_told_as_split() {
         by_another("collapse", "");
         by_another("collapse", "--stop");
     }
+}
+
+/// Mappings without a file, and how many of their pages nobody has written since they came. A copy that a
+/// pin makes is one (mm/memory.c, `wp_page_copy`), and what the kernel moves stays what it was.
+fn clean(pid: u32) -> (Vec<Range<u64>>, i64) {
+    let smaps = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap();
+    let (mut counts, mut mappings, mut kib) = (false, Vec::new(), 0);
+    for line in smaps.lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        match fields[..] {
+            [range, _, _, _, inode, ..] if range.contains('-') => {
+                counts = inode == "0" && !line.contains("[v");
+                let (start, end) = range.split_once('-').unwrap();
+                let [start, end] = [start, end].map(|at| u64::from_str_radix(at, 16).unwrap());
+                mappings.extend(counts.then_some(start..end));
+            }
+            ["Private_Clean:", value, "kB"] if counts => kib += value.parse::<i64>().unwrap(),
+            _ => {}
+        }
+    }
+    (mappings, kib / (PAGE as i64 / 1024))
+}
+
+/// Pages of which the reader has copied next to none: it has made them the process's own where they were, a
+/// fault each. Then they are moved, in some way.
+fn after_they_were_unshared(mode: &str, moves: impl Fn(&Memory)) {
+    tried(|| {
+        let mut memory = Memory::of(LONE, mode);
+        let pid = memory.target.pid();
+        let part = memory.start..memory.start + LONE_PAGES * PAGE;
+        if mode == "clean" {
+            Other::new("readv", &memory, memory.start, LONE_PAGES).act();
+        }
+        let (mappings, was_clean) = clean(pid);
+        assert_eq!(was_clean >= LONE_PAGES as i64, mode == "clean");
+        let input = memory.target.process.stdin.as_mut().unwrap();
+        input.write_all(b"go\n").unwrap();
+        let children = format!("/proc/{pid}/task/{pid}/children");
+        until("it is alone, and waits", || {
+            fs::read(&children).unwrap().is_empty() && state(&pid.to_string()) == 'S'
+        });
+        let before = memory.frames();
+        let audit = memory.audit("");
+        until("they are read", || memory.is_present(LONE_PAGES + 1));
+        moves(&memory);
+        let is_within = !memory.is_present(WINDOW - 1);
+        let (elsewhere, _) = moved(&before, &memory.frames(), &part);
+        let output = audit.wait_with_output().unwrap();
+        let (from, to, _) = told(&output);
+        let after = memory.frames();
+        // Of mappings of files the clean pages are mostly the files' own.
+        let in_files = before.iter().filter(|&(at, frame)| {
+            let is_elsewhere = after.get(at).is_some_and(|now| now != frame);
+            is_elsewhere && !mappings.iter().any(|mapping| mapping.contains(at))
+        });
+        let copied = clean(pid).1 - was_clean + in_files.count() as i64;
+        if !is_within || elsewhere < 8 {
+            return false;
+        }
+        assert!(from <= copied, "{from} to {to}: {copied} of {elsewhere}");
+        true
+    });
+}
+
+/// By compaction.
+#[test]
+fn what_was_unshared_in_place_and_moved_is_not_told_as_split() {
+    let Some(_alone) = alone() else { return };
+    const COMPACT: &str = "/proc/sys/vm/compact_memory";
+    if !can_be_seen() || !fs::exists(COMPACT).unwrap() {
+        return;
+    }
+    for mode in ["written", "clean"] {
+        after_they_were_unshared(mode, |_| fs::write(COMPACT, "1").unwrap());
+    }
+}
+
+/// As khugepaged does.
+#[test]
+fn what_was_unshared_in_place_and_made_huge_is_not_told_as_split() {
+    let Some(_alone) = alone() else { return };
+    if !can_be_seen() || !collapses() {
+        return;
+    }
+    after_they_were_unshared("collapse", |memory| {
+        Other::new("collapse", memory, memory.start, LONE_PAGES).act();
+    });
 }

@@ -162,6 +162,10 @@ impl Auditor {
             charges: self.charges,
             stands: self.stands,
             no_swap,
+            clean: vma
+                .in_memory
+                .filter(|_| marks_after.complete)
+                .map_or(u64::MAX, |found| found.clean_kib / self.counter.page_kib()),
         };
         let marks = (&*marks_before, &*marks_after);
         tally.compare(&was, (before, after), marks, vma, &ground);

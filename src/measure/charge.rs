@@ -27,6 +27,9 @@ pub(super) struct Window {
     pub(super) is_sharp: bool,
     /// Whether the process stood still: it brought nothing in itself, and gave nothing back.
     pub(super) stands: bool,
+    /// How many of its pages may have been clean before, so that one that the kernel moves looks like
+    /// a copy.
+    pub(super) clean: u64,
 }
 
 /// Pages for whose copies there were faults.
@@ -73,6 +76,7 @@ impl Window {
                 least_if_quiet: if in_part { 0 } else { replaced },
                 most: replaced.next_multiple_of(if in_part { self.each } else { 1 }),
                 least_came_if_quiet: if in_part { 0 } else { came },
+                unproven: replaced,
                 ..Bounds::default()
             };
         };
@@ -92,6 +96,7 @@ impl Window {
             most: all.min(seen),
             least_came_if_quiet: if others || in_part { 0 } else { came },
             others,
+            unproven: replaced,
             ..Bounds::default()
         }
     }
@@ -106,6 +111,7 @@ impl Window {
     pub(super) fn of_usual_pages(&self, traces: &Traces, together: u64) -> Bounds {
         let replaced = traces.replaced;
         let copied = replaced + traces.lost + traces.unseen;
+        let unproven = replaced.min(self.clean);
         let came = self.came.0 + self.came.1;
         let Some(faults) = self.faults else {
             return Bounds {
@@ -113,6 +119,7 @@ impl Window {
                 most: copied,
                 lost: traces.lost,
                 least_came_if_quiet: came,
+                unproven,
                 ..Bounds::default()
             };
         };
@@ -140,6 +147,7 @@ impl Window {
             most: copies.min(copied),
             lost: traces.lost,
             others: by_others > 0,
+            unproven,
         }
     }
 }
@@ -161,6 +169,8 @@ pub struct Bounds {
     pub least_came_if_quiet: u64,
     /// Whether somebody else certainly did something: more has changed than the faults account for.
     pub others: bool,
+    /// Pages in another frame that look like copies, and like pages that the kernel has moved as well.
+    pub unproven: u64,
 }
 
 impl Bounds {
@@ -179,6 +189,7 @@ impl Bounds {
         self.least_came += other.least_came;
         self.least_came_if_quiet += other.least_came_if_quiet;
         self.others |= other.others;
+        self.unproven += other.unproven;
     }
 }
 
@@ -194,6 +205,7 @@ mod tests {
             came: (4, 0),
             is_sharp: true,
             stands: true,
+            clean: 0,
         },
         Traces {
             replaced: 10,
@@ -375,6 +387,7 @@ mod tests {
                 came: (came, 0),
                 is_sharp: true,
                 stands,
+                clean: 0,
             };
             let bounds = window.of_huge_pages(replaced, &Traces::default());
             let came = came.min(window.most_came(512).unwrap_or(came));
@@ -395,6 +408,7 @@ mod tests {
                 came: (CHUNK_PAGES, 0),
                 is_sharp: false,
                 stands: true,
+                clean: 0,
             };
             let bounds = window.of_huge_pages(replaced, &Traces::default());
             (
@@ -422,6 +436,7 @@ mod tests {
                 came,
                 is_sharp,
                 stands,
+                clean: 0,
             };
             window.room().map(|room| (room.beside, room.most, room.all))
         };

@@ -1,5 +1,6 @@
 //! What became of a page, by its entries in the page table before and after a reader came by.
 
+use super::flags::Origin;
 use crate::proc::pagemap::{Entry, Frame};
 
 /// Pages by what became of them between two looks.
@@ -43,9 +44,20 @@ pub(super) struct Known {
     pub(super) was_own: Option<bool>,
     /// The same after.
     pub(super) is_own: Option<bool>,
+    /// Where it comes from, if its frame is another one now.
+    pub(super) origin: Origin,
 }
 
 impl Known {
+    /// Whether the kernel has put it into another frame, where it is what it was. Only of a kernel that
+    /// tells whose it was it is certain that a copy would be clean: others make one as if for a write.
+    fn was_moved(&self, before: Entry, after: Entry) -> bool {
+        self.holds(after)
+            && before.frame() != after.frame()
+            && self.was_own == Some(false)
+            && self.origin == Origin::Moved
+    }
+
     /// Whether it holds anonymous memory, not the zero page.
     fn holds(&self, entry: Entry) -> bool {
         let is_zero = self.zero.is_some() && entry.frame() == self.zero;
@@ -59,13 +71,19 @@ impl Fate {
         let in_swap =
             before.swapped() && !before.guard() && before.mark().is_none() && !known.no_swap;
         self.in_swap += u64::from(in_swap);
+        let was_moved = known.was_moved(before, after);
         if known.holds(before) && !before.exclusive() {
             self.tracked += 1;
+            if was_moved {
+                self.raced += 1;
+                return;
+            }
             *self.of_tracked(before, after, known) += 1;
             return;
         }
         let stays_anonymous = known.holds(before) && known.holds(after);
-        if stays_anonymous && before.frame() != after.frame() && known.was_own != Some(true) {
+        let may_be_copied = known.was_own != Some(true) && !was_moved;
+        if stays_anonymous && before.frame() != after.frame() && may_be_copied {
             // Copied, whatever bit 56 said: it errs on large folios, and does not know who else
             // refers to the page.
             self.tracked += 1;
@@ -138,7 +156,8 @@ pub(super) struct Traces {
     pub(super) replaced: u64,
     /// The process's own now, where they were: one fault each.
     pub(super) in_place: u64,
-    /// Gone, or the zero page: copied before, perhaps, and not seen.
+    /// Gone, or the zero page, or in another frame as part of something larger: copied before, perhaps,
+    /// and not seen.
     pub(super) lost: u64,
     /// As before, but of them it cannot be told whether there was anything to unshare: they may have had
     /// a fault each.
@@ -168,7 +187,13 @@ impl Traces {
                 self.became_own += u64::from(!before.exclusive());
                 &mut self.unseen
             }
-            _ if before.frame() != after.frame() => &mut self.replaced,
+            _ if before.frame() != after.frame() && !known.was_moved(before, after) => {
+                match known.origin {
+                    Origin::Copied => &mut self.replaced,
+                    // It may have been copied before that.
+                    Origin::Moved | Origin::Altered => &mut self.lost,
+                }
+            }
             (Some(false), _) => match known.is_own {
                 Some(true) => &mut self.in_place,
                 Some(false) => return,
@@ -363,6 +388,43 @@ mod tests {
             fate.bound_came(&was, most);
             assert_eq!((fate.faulted_in, fate.raced), (came, 3 - came));
         }
+    }
+
+    /// A shared one and one of which bit 56 says that it is the process's own.
+    #[test]
+    fn a_page_that_the_kernel_moved_is_what_it_was_if_its_copy_could_be_told() {
+        let (yes, no) = (Some(true), Some(false));
+        let after = Entry(PRESENT | EXCLUSIVE | 8);
+        let found = |was_own, is_own, origin| {
+            let known = Known {
+                was_own,
+                is_own,
+                origin,
+                ..Known::default()
+            };
+            let (mut traces, mut fate) = (Traces::default(), Fate::default());
+            for before in [PRESENT | 7, PRESENT | EXCLUSIVE | 7] {
+                traces.page(Entry(before), after, &known);
+                fate.page(Entry(before), after, &known);
+            }
+            assert_eq!(fate.split + fate.raced, 2);
+            (traces, fate.raced)
+        };
+        let two = |place: fn(&mut Traces) -> &mut u64| {
+            let mut traces = Traces::default();
+            *place(&mut traces) = 2;
+            traces
+        };
+        let (moved, altered) = (Origin::Moved, Origin::Altered);
+        let in_place = two(|traces| &mut traces.in_place);
+        assert_eq!(found(no, yes, moved), (in_place, 2));
+        let untold = two(|traces| &mut traces.untold);
+        assert_eq!(found(no, None, moved), (untold, 2));
+        let lost = two(|traces| &mut traces.lost);
+        assert_eq!(found(None, yes, moved), (lost, 0));
+        assert_eq!(found(no, yes, altered), (lost, 0));
+        let replaced = two(|traces| &mut traces.replaced);
+        assert_eq!(found(no, yes, Origin::Copied), (replaced, 0));
     }
 
     #[test]

@@ -69,12 +69,37 @@ pub(super) const LARGE: u64 = 1 << 15 | 1 << 16 | 1 << 22;
 /// so a pin leaves it alone (mm/gup.c, `gup_must_unshare`).
 const ANON_EXCLUSIVE: u64 = 1 << 34;
 
+/// To be written out before it can be reclaimed. Of an anonymous page that its writing alone does not
+/// set: moving it does (mm/rmap.c, `try_to_migrate_one`, takes it over from the entry).
+const DIRTY: u64 = 1 << 4;
+/// SWAPCACHE and KSM, which make a page dirty for reasons of their own (mm/swap_state.c, `add_to_swap`;
+/// mm/ksm.c, `try_to_merge_one_page`).
+const PREPARED: u64 = 1 << 13 | 1 << 21;
+
 const WORDS: usize = CHUNK_PAGES as usize / 64;
 
 /// Of as many pages as one look sees, what the kernel knows each to be.
 pub(super) struct Marks {
     own: [u64; WORDS],
     not_own: [u64; WORDS],
+    written: [u64; WORDS],
+    fresh: [u64; WORDS],
+    /// Whether all could be looked at.
+    pub(super) complete: bool,
+}
+
+/// Where a page that lies in another frame than before may have come from, by the flags of that frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Clean, as the copy that a pin makes (mm/memory.c, `wp_page_copy`, which marks it dirty only for
+    /// a write); or nothing is known.
+    #[default]
+    Copied,
+    /// It was written before, so no pin has just made it: the kernel has moved it.
+    Moved,
+    /// Part of a large folio, joined by KSM or on its way to swap: no pin made it so. Or the page was
+    /// moved on before its flags were read.
+    Altered,
 }
 
 impl Marks {
@@ -82,18 +107,34 @@ impl Marks {
     pub(super) const NONE: Self = Self {
         own: [0; WORDS],
         not_own: [0; WORDS],
+        written: [0; WORDS],
+        fresh: [0; WORDS],
+        complete: false,
     };
 
     /// Whether the kernel knows an anonymous page to be the process's own; a pin of one that is not
     /// copies it, or makes it so in place. `None`: it cannot be told.
     pub(super) fn is_own(&self, page: usize) -> Option<bool> {
-        let has = |words: &[u64; WORDS]| words[page / 64] >> (page % 64) & 1 == 1;
-        match (has(&self.own), has(&self.not_own)) {
+        match (has(&self.own, page), has(&self.not_own, page)) {
             (true, _) => Some(true),
             (_, true) => Some(false),
             _ => None,
         }
     }
+
+    /// Where the page comes from, if its frame is another one than before.
+    pub(super) fn origin(&self, page: usize) -> Origin {
+        match (has(&self.written, page), has(&self.fresh, page)) {
+            (true, _) => Origin::Moved,
+            (_, true) => Origin::Copied,
+            _ if self.complete => Origin::Altered,
+            _ => Origin::Copied,
+        }
+    }
+}
+
+const fn has(words: &[u64; WORDS], page: usize) -> bool {
+    words[page / 64] >> (page % 64) & 1 == 1
 }
 
 /// Whether nothing is part of a large folio but huge pages that a process maps as a whole.
@@ -159,10 +200,10 @@ impl Owners {
         };
         let (are_wholes, relied) = (self.are_wholes, &mut self.relied);
         // What was told before it failed, was told.
-        let _ = each(flags, anonymous(entries), &mut |place, word| {
+        let told = each(flags, anonymous(entries), &mut |place, word| {
             let is_own = word & ANON_EXCLUSIVE > 0;
             let is_whole = are_wholes && Entry(entries[place]).exclusive();
-            let words = match word & ANON > 0 {
+            let whose = match word & ANON > 0 {
                 true if word & LARGE == 0 && !is_own => Some(&mut marks.not_own),
                 // Of a huge page that is not, one fault may change that of all its pages.
                 true if is_own && word & LARGE == 0 => Some(&mut marks.own),
@@ -172,11 +213,17 @@ impl Owners {
                 }
                 _ => None,
             };
-            if let Some(words) = words {
+            let from = match word & (ANON | LARGE | PREPARED | DIRTY) {
+                ANON => Some(&mut marks.fresh),
+                word if word == ANON | DIRTY => Some(&mut marks.written),
+                _ => None,
+            };
+            for words in [whose, from].into_iter().flatten() {
                 words[place / 64] |= 1 << (place % 64);
             }
             true
         });
+        marks.complete = told.is_some();
     }
 }
 
@@ -188,6 +235,12 @@ mod tests {
     /// What is told of pages in frames 1, 2, …, which have these flags, and whether that huge pages are
     /// whole was relied on.
     fn told(are_wholes: bool, pages: &[(u64, u64)]) -> (std::vec::Vec<Option<bool>>, bool) {
+        let (marks, relied) = looked(are_wholes, pages);
+        let each = (0..pages.len()).map(|page| marks.is_own(page));
+        (each.collect(), relied)
+    }
+
+    fn looked(are_wholes: bool, pages: &[(u64, u64)]) -> (Marks, bool) {
         let words = core::iter::once(0).chain(pages.iter().map(|&(_, flags)| flags));
         let bytes: std::vec::Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
         let file = rustix::fs::memfd_create("flags", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
@@ -203,8 +256,27 @@ mod tests {
             .collect();
         let mut marks = Marks::NONE;
         owners.look(&entries, &mut marks);
-        let each = (0..pages.len()).map(|page| marks.is_own(page));
-        (each.collect(), owners.relied)
+        assert!(marks.complete);
+        (marks, owners.relied)
+    }
+
+    #[test]
+    fn a_page_in_another_frame_is_a_copy_only_if_it_is_as_pins_make_them() {
+        let origin = |flags: u64| looked(true, &[(0, flags)]).0.origin(0);
+        assert_eq!(origin(ANON), Origin::Copied);
+        assert_eq!(origin(ANON | ANON_EXCLUSIVE | 1 << 3), Origin::Copied);
+        assert_eq!(origin(ANON | ANON_EXCLUSIVE | DIRTY), Origin::Moved);
+        for other in [1 << 13, 1 << 15, 1 << 16, 1 << 21, 1 << 22] {
+            for flags in [ANON | other, ANON | DIRTY | other] {
+                assert_eq!(origin(flags), Origin::Altered, "{flags:x}");
+            }
+        }
+        // It was moved on meanwhile.
+        for flags in [0, DIRTY, 1 << 10] {
+            assert_eq!(origin(flags), Origin::Altered, "{flags:x}");
+        }
+        // Nobody tells.
+        assert_eq!(Marks::NONE.origin(0), Origin::Copied);
     }
 
     #[test]

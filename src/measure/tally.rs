@@ -51,6 +51,8 @@ pub(super) struct Ground {
     pub(super) stands: bool,
     /// Whether none of the mapping is in swap.
     pub(super) no_swap: bool,
+    /// How many pages of the mapping may have been clean.
+    pub(super) clean: u64,
 }
 
 impl Ground {
@@ -80,6 +82,7 @@ impl Tally {
                 no_swap: ground.no_swap,
                 was_own: marks_before.is_own(page),
                 is_own: marks_after.is_own(page),
+                origin: marks_after.origin(page),
             };
             let (before, after) = (Entry(before), Entry(after));
             self.fate.page(before, after, &known);
@@ -130,6 +133,7 @@ impl Tally {
             // A fault may bring in more pages out of swap than one (large folios).
             is_sharp: came == (0, 0) || alone && came.1 == 0,
             stands: ground.stands,
+            clean: ground.clean,
         }
     }
 
@@ -212,6 +216,7 @@ mod tests {
             },
             stands,
             no_swap: true,
+            clean: 0,
         }
     }
 

@@ -23,6 +23,7 @@ pub mod stat;
 pub mod status;
 pub mod syscall;
 mod usage;
+pub mod vmstat;
 
 #[cfg(test)]
 mod robustness;

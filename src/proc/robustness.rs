@@ -6,6 +6,7 @@ use super::maps::MapsLine;
 use super::smaps::UsageSum;
 use super::{
     buddyinfo, choice, cmdline, cpuinfo, kconfig, number, rollup, samples, stat, status, syscall,
+    vmstat,
 };
 
 /// What the replaced byte becomes: nothing, separators, digits, not UTF-8.
@@ -42,6 +43,7 @@ fn parse_with_everything(text: &[u8]) {
     let _ = stat::Stat::parse(text);
     let _ = status::kib_field(text, b"MemTotal");
     let _ = status::hex_field(text, b"CapEff");
+    let _ = vmstat::Moves::parse(text);
     let _ = kconfig::setting(text);
     let _ = cmdline::last_value(text, b"rdinit");
     let _ = choice::selected(text);

@@ -62,6 +62,9 @@ pub struct InMemory {
     pub private_kib: u64,
     /// The others: `Shared_Clean` and `Shared_Dirty`.
     pub shared_kib: u64,
+    /// Pages of either kind that nobody has written since they came: `Private_Clean` and
+    /// `Shared_Clean`.
+    pub clean_kib: u64,
 }
 
 impl Vma {
@@ -118,7 +121,11 @@ impl Vma {
         let Some((name, value)) = number::split_once(line, b':') else {
             return false;
         };
+        let kib = || number::kib(value).unwrap_or(0);
         let in_memory = self.in_memory.get_or_insert_default();
+        if matches!(name, b"Private_Clean" | b"Shared_Clean") {
+            in_memory.clean_kib += kib();
+        }
         let sum = match name {
             b"VmFlags" => {
                 self.flags(value);
@@ -133,7 +140,7 @@ impl Vma {
             b"Shared_Clean" | b"Shared_Dirty" => &mut in_memory.shared_kib,
             _ => return false,
         };
-        *sum += number::kib(value).unwrap_or(0);
+        *sum += kib();
         false
     }
 
@@ -379,6 +386,7 @@ mod tests {
             resident_kib: 32,
             private_kib: 8,
             shared_kib: 24,
+            clean_kib: 4,
         };
         assert_eq!(told(header, &WHOLE), Some(want));
         // From maps, or with one line missing or other than the rest.

@@ -45,12 +45,12 @@ const FRAMES_HIDDEN: &str = "what was split is unknown (split_pages is empty): f
     without them a copy looks like a page that the others let go; CAP_SYS_ADMIN shows them";
 const RAN: &str = "what was split is unknown (split_pages is empty): the process ran while it was read; \
     --stop holds it, and proc splits nothing";
-const NOT_ALONE: &str = "what was split is unknown (split_pages is empty): others replaced pages, or took \
-    them away, while the process was read; let nobody else read it, and try again, or take proc, which \
-    splits nothing";
-const UNTOLD: &str = "what was split is unknown (split_pages is empty): the kernel does not tell whose some of \
-    the pages were (they are of large folios, or /proc/kpageflags may not be read: CAP_DAC_READ_SEARCH); proc \
-    splits nothing";
+const NOT_ALONE: &str = "what was split is unknown (split_pages is empty): others, or the kernel, replaced \
+    pages, or took them away, while the process was read; let nobody else read it, and try again, or take \
+    proc, which splits nothing";
+const UNTOLD: &str = "what was split is unknown (split_pages is empty): the kernel moved pages meanwhile, or \
+    does not tell whose some were (they are of large folios, or /proc/kpageflags may not be read: \
+    CAP_DAC_READ_SEARCH); try again, or take proc, which splits nothing";
 const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");
 /// Status of the other passes of a reader that the kernel refused.
 const REFUSED: &str = "not-permitted";

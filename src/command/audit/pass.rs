@@ -13,10 +13,11 @@ use crate::measure::footprint;
 use crate::measure::pass::touch_stack;
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
+use crate::proc::vmstat::Moves;
 use crate::reader::{Care, Learned, Method, Reader, Target};
 use crate::sys::Errno;
 use crate::sys::errno::is_lack;
-use crate::sys::file::{Process, read_proc};
+use crate::sys::file::{Process, read_proc, read_whole};
 use crate::sys::process::{Faults, own_id};
 use crate::text::Text;
 use core::mem;
@@ -47,6 +48,8 @@ pub(super) struct Passed {
     pub(super) went_on: bool,
     /// Whether it did not run meanwhile, stopped or not.
     pub(super) stood: bool,
+    /// What the kernel has moved meanwhile, of all processes; `None` where it does not tell.
+    pub(super) moves: Option<Moves>,
     /// What became of the pages, if the reader is one that takes care.
     pub(super) care: Option<Care>,
 }
@@ -81,8 +84,8 @@ impl Passed {
         let found = self.tally.bounds;
         let quiet = self.faults == Some((0, 0)) && !found.others_were_there();
         let (least, most) = match (self.stood, quiet) {
-            (true, true) => (found.least_if_quiet, found.most),
-            (true, false) => (found.least, found.most),
+            (true, true) => (self.proven(found.least_if_quiet), found.most),
+            (true, false) => (self.proven(found.least), found.most),
             // A fault copies many pages of hugetlb memory.
             (false, _) if self.tally.hugetlb => {
                 (0, self.charged().unwrap_or(0).saturating_add(found.most))
@@ -93,6 +96,20 @@ impl Passed {
         let pins = self.care.and_then(|care| care.pin_faults);
         let pins = pins.filter(|&faults| self.charges && (faults == 0 || !self.tally.hugetlb));
         self.limit(least, pins.map_or(most, |faults| most.min(faults)));
+    }
+
+    /// Of so many pages that look like copies, those that nothing else can be: one that was moved, or came
+    /// back from swap, had a fault, too, if the reader made it the process's own.
+    fn proven(&self, copies: u64) -> u64 {
+        let Some(Moves {
+            migrated,
+            swapped_in,
+        }) = self.moves
+        else {
+            return 0;
+        };
+        let moved = migrated.min(self.tally.bounds.unproven);
+        copies.saturating_sub(moved).saturating_sub(swapped_in)
     }
 
     /// All faults charged to the reader; `None` where that is not known.
@@ -180,6 +197,7 @@ struct Standing {
     vm_size: Option<u64>,
     rest: Option<stop::Rest>,
     mappings: Option<Mappings>,
+    moves: Option<Moves>,
 }
 
 impl Standing {
@@ -187,6 +205,8 @@ impl Standing {
         let mut text = [0; 1024];
         let stat = read_proc(Process::Id(pid), "stat", &mut text);
         let stat = stat.ok().and_then(Stat::parse);
+        let mut text = [0; 16 << 10];
+        let vmstat = read_whole(c"/proc/vmstat", &mut text);
         Self {
             // A kernel before 4.14 has no smaps_rollup.
             usage: footprint::whole(Process::Id(pid)).ok(),
@@ -194,6 +214,7 @@ impl Standing {
             vm_size: stat.map(|stat| stat.mapped_bytes),
             rest: stop::Rest::of(pid),
             mappings: Mappings::now(pid).ok(),
+            moves: vmstat.ok().and_then(Moves::parse),
         }
     }
 }
@@ -306,6 +327,7 @@ impl Run<'_> {
                 Method::Ptrace => self.stopped && !went_on,
                 _ => before.rest.is_some() && before.rest == after.rest && !ran,
             },
+            moves: after.moves.zip(before.moves).map(|(a, b)| a.since(b)),
             vma_change: after
                 .mappings
                 .zip(before.mappings)

@@ -250,9 +250,9 @@ fn describe_unknown_split(seen: &Seen, line: &mut Text) {
         line.add(match (seen.stood, seen.pfn) {
             (false, _) => ": it ran meanwhile, or ended\n",
             (_, true) if seen.tally.bounds.others_were_there() => {
-                ": others replaced pages meanwhile, or took them away\n"
+                ": others, or the kernel, replaced pages meanwhile, or took them away\n"
             }
-            (_, true) => ": the kernel does not tell whose some pages were\n",
+            (_, true) => ": the kernel moved pages meanwhile, or does not tell whose some were\n",
             (_, false) => {
                 ": frames are hidden, and a copy looks like a page that the others let go\n"
             }
@@ -370,6 +370,7 @@ fn write(text: &Text) {
 mod tests {
     use super::*;
     use crate::measure::charge::Bounds;
+    use crate::proc::vmstat::Moves;
     use crate::sys::process::Faults;
 
     fn passed(cold: bool, split: u64, copies_hide: bool) -> Passed {
@@ -394,6 +395,7 @@ mod tests {
             vm_size_kib: None,
             went_on: false,
             stood: true,
+            moves: Some(Moves::default()),
             charges: true,
             care: Some(Care {
                 pin_faults: Some(split),
@@ -473,6 +475,42 @@ mod tests {
         assert_eq!(told(false, Some(0), quiet), ((0, 0), Some(0), 200));
         assert_eq!(told(true, Some(2), quiet), ((2, 2), Some(2), 198));
         assert_eq!(told(false, Some(2), quiet), ((0, 2), None, 198));
+    }
+
+    /// Of those that look like copies, and of what came out of swap and went there meanwhile.
+    #[test]
+    fn what_the_kernel_may_have_moved_is_not_certain_to_be_split() {
+        let told = |moves: Option<(u64, u64)>, unproven| {
+            let mut passed = passed(true, 200, false);
+            passed.tally.faults = Some(Faults {
+                minor: 200,
+                major: 0,
+            });
+            passed.tally.bounds = Bounds {
+                least: 150,
+                least_if_quiet: 200,
+                most: 200,
+                unproven,
+                ..Bounds::default()
+            };
+            passed.faults = Some((0, 0));
+            passed.care = None;
+            passed.moves = moves.map(|(migrated, swapped_in)| Moves {
+                migrated,
+                swapped_in,
+            });
+            passed.bound();
+            (passed.bounds, passed.split())
+        };
+        assert_eq!(told(Some((0, 0)), 200), ((200, 200), Some(200)));
+        assert_eq!(told(Some((1000, 0)), 0), ((200, 200), Some(200)));
+        assert_eq!(told(Some((2, 0)), 200), ((198, 200), Some(200)));
+        assert_eq!(told(Some((30, 0)), 200), ((170, 200), None));
+        assert_eq!(told(Some((30, 0)), 20), ((180, 200), None));
+        assert_eq!(told(Some((30, 7)), 20), ((173, 200), None));
+        assert_eq!(told(Some((0, 999)), 0), ((0, 200), None));
+        // Nobody counts it.
+        assert_eq!(told(None, 0), ((0, 200), None));
     }
 
     /// Before Linux 5.9 no fault is charged, and none bounds anything.

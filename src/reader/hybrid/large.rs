@@ -1,6 +1,7 @@
 //! Whether anonymous memory of this machine may be in large folios, and in what state these are.
 
 use crate::proc::number::decimal;
+use crate::proc::vmstat::value;
 use crate::sys::Errno;
 use crate::sys::file::{each_name, open, read_number, read_whole};
 use crate::text::Text;
@@ -78,12 +79,6 @@ fn look() -> Look {
         came: vmstat.map_or([None; 2], |text| CAME.map(|name| value(text, name))),
         large: vmstat.map_or(Large::Any, |text| large(text, counts)),
     }
-}
-
-/// A count of /proc/vmstat.
-fn value(vmstat: &[u8], name: &str) -> Option<u64> {
-    let mut lines = vmstat.split(|&byte| byte == b'\n');
-    lines.find_map(|line| decimal(line.strip_prefix(name.as_bytes())?.strip_prefix(b" ")?))
 }
 
 /// By /proc/vmstat and the [`counts`].
