@@ -5,7 +5,8 @@ mod common;
 mod helpers;
 
 use common::{
-    BINARY, Folder, command, command_as_nobody, is_root, rows, run, stdout, whole_stream,
+    BINARY, Folder, NO_SECCOMP, command, command_as_nobody, denied, is_root, rows, run, stdout,
+    whole_stream,
 };
 use helpers::{Target, get, signal, state, until};
 use std::fs;
@@ -69,6 +70,34 @@ fn too_few_descriptors_are_no_pages_that_are_not_in_memory() {
         }
     }
     assert!(short > 0 || !is_root(), "it never ran short");
+}
+
+/// Its helper for `--stop` ends by itself then.
+#[test]
+fn who_may_not_kill_its_own_children_comes_to_an_end() {
+    let kill = if cfg!(target_arch = "x86_64") {
+        "62"
+    } else {
+        "129"
+    };
+    for errno in ["1", "38"] {
+        let target = Target::new(WAITS);
+        let args = format!("audit -q --stop --method proc {}", target.pid());
+        let mut tool = denied(kill, errno, &args)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut status = None;
+        until("it ends", || {
+            status = tool.try_wait().unwrap();
+            status.is_some()
+        });
+        let code = status.and_then(|status| status.code());
+        assert!([Some(0), Some(NO_SECCOMP)].contains(&code), "{code:?}");
+        until("the process goes on", || {
+            state(&target.pid().to_string()) == 'S'
+        });
+    }
 }
 
 #[test]

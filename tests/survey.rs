@@ -399,7 +399,7 @@ fn a_reader_whose_call_is_denied_is_not_advised() {
             (advice, said.contains("or its call denied"))
         })
     };
-    let [free, denied] = [common::command(&args), common::denied(call, &args)].map(advice);
+    let [free, denied] = [common::command(&args), common::denied(call, "1", &args)].map(advice);
     if let Some(denied) = denied {
         assert_eq!(free, Some(("hybrid".into(), false)));
         assert_eq!(denied, ("proc".into(), true));

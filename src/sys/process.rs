@@ -157,26 +157,30 @@ impl Child {
     /// killed; it has so many milliseconds to end by itself. kill(2), waitpid(2).
     ///
     /// # Errors
-    /// `EPERM`: it is still there.
+    /// What kill(2) gave, `EPERM` mostly: it is still there.
     fn end(&self, patience_ms: u32) -> Result<(), Errno> {
-        if kill_process(self.pid, Signal::KILL) != Err(Errno::PERM) {
-            // ECHILD: it is reaped already.
-            while self.wait(WaitOptions::empty()).is_ok_and(goes_on) {}
-            return Ok(());
-        }
+        let denied = match kill_process(self.pid, Signal::KILL) {
+            Ok(()) | Err(Errno::SRCH) => {
+                // ECHILD: it is reaped already.
+                while self.wait(WaitOptions::empty()).is_ok_and(goes_on) {}
+                return Ok(());
+            }
+            // A filter may deny the call with any error.
+            Err(errno) => errno,
+        };
         for _ in 0..patience_ms {
             if self.ended() != Ok(None) {
                 return Ok(());
             }
             sleep_ms(1);
         }
-        Err(Errno::PERM)
+        Err(denied)
     }
 
     /// Ends it, as dropping it does, and tells if that cannot be.
     ///
     /// # Errors
-    /// `EPERM`: it has become a program of another user, and goes on.
+    /// `EPERM`: it has become a program of another user, and goes on. What else denies kill(2).
     pub fn finish(self, patience_ms: u32) -> Result<(), Errno> {
         let ended = self.end(patience_ms);
         core::mem::forget(self);

@@ -31,23 +31,23 @@ pub fn command(args: &str) -> Command {
     command
 }
 
-/// Denies the system call of that number with EPERM: seccomp(2).
+/// Denies the system call of that number with that error: seccomp(2).
 const DENY: &str = "import ctypes, os, struct, sys\n\
     libc = ctypes.CDLL(None)\n\
-    steps = [(32, 0, 0, 0), (21, 0, 1, int(sys.argv[1])), (6, 0, 0, 0x50001), (6, 0, 0, 0x7fff0000)]\n\
+    steps = [(32, 0, 0, 0), (21, 0, 1, int(sys.argv[1])), (6, 0, 0, 0x50000 | int(sys.argv[2])), (6, 0, 0, 0x7fff0000)]\n\
     code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *step) for step in steps))\n\
     program = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', 4, ctypes.addressof(code)))\n\
     if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0): sys.exit(9)\n\
-    os.execv(sys.argv[2], sys.argv[2:])";
+    os.execv(sys.argv[3], sys.argv[3:])";
 
 /// How a [`denied`] run ends where no call can be denied.
 pub const NO_SECCOMP: i32 = 9;
 
-/// The command for a run in which the system call of this number fails with EPERM.
-pub fn denied(call: &str, args: &str) -> Command {
+/// The command for a run in which the system call of this number fails with this error.
+pub fn denied(call: &str, errno: &str, args: &str) -> Command {
     let mut command = Command::new("python3");
     command
-        .args(["-c", DENY, call, BINARY])
+        .args(["-c", DENY, call, errno, BINARY])
         .args(args.split_ascii_whitespace())
         .stdin(Stdio::null());
     command
