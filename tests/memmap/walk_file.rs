@@ -270,7 +270,7 @@ fn a_walk_file_whose_identity_is_denied_is_removed() {
     } else {
         "80"
     };
-    let mut denied = common::denied(fstat, "memmap --mode fault-walk --mb 1");
+    let mut denied = common::denied(fstat, "1", "memmap --mode fault-walk --mb 1");
     let output = denied.env("TMPDIR", &folder.0).output().unwrap();
     if output.status.code() == Some(common::NO_SECCOMP) {
         eprintln!("skipped: no seccomp here");

@@ -321,7 +321,7 @@ fn what_a_filter_denies_is_unknown() {
     };
     let plain = Known::new("memory = private(); fill(memory); ready(memory)").unwrap();
     let args = format!("audit --stop {}", plain.pid);
-    let audit = denied(sysinfo, &args).output().unwrap();
+    let audit = denied(sysinfo, "1", &args).output().unwrap();
     if audit.status.code() == Some(NO_SECCOMP) {
         eprintln!("skipped: no call can be denied here");
         return;
@@ -329,7 +329,7 @@ fn what_a_filter_denies_is_unknown() {
     let said = String::from_utf8_lossy(&audit.stderr);
     // Whether swap is in use.
     assert!(said.contains("copied, not pinned: "), "{said}");
-    let env = denied(uname, "env").output().unwrap();
+    let env = denied(uname, "1", "env").output().unwrap();
     let said = stdout(&env);
     for line in ["#kernel=empty", "#kernel_version=empty"] {
         assert!(said.lines().any(|said| said == line), "{said}");
