@@ -72,7 +72,7 @@ sys.stdin.read()
 
 /// Pages in front of a window that fork once shared and that are the process's alone since; what else there was
 /// around them is free again. Prints where they lie. `clean`: once told to, the process forks for the last
-/// time, so that pages that were split before are so again.
+/// time, so that pages that were split before are so again. `shared`: they are not the process's alone.
 const LONE: &str = r#"
 import ctypes, mmap, os, signal, sys
 page, huge, size, lone, apart = 4096, 2 << 20, 32 << 20, 4096, 15
@@ -101,8 +101,9 @@ if "clean" in sys.argv:
     if last == 0:
         os._exit(0)
     os.waitpid(last, 0)
-os.kill(child, signal.SIGKILL)
-os.waitpid(child, 0)
+if "shared" not in sys.argv:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 filling.close()
 sys.stdin.read()
 "#;
@@ -532,5 +533,29 @@ fn what_was_unshared_in_place_and_made_huge_is_not_told_as_split() {
     }
     after_they_were_unshared("collapse", |memory| {
         Other::new("collapse", memory, memory.start, LONE_PAGES).act();
+    });
+}
+
+/// Pages that the reader has copied, to which another process then writes: they look as if they had been moved.
+#[test]
+fn what_was_split_and_then_written_to_is_not_told_as_moved() {
+    if !can_be_seen() {
+        return;
+    }
+    tried(|| {
+        let memory = Memory::of(LONE, "shared");
+        let other = Other::new("writev", &memory, memory.start, LONE_PAGES);
+        let part = memory.start..memory.start + LONE_PAGES * PAGE;
+        let before = memory.frames();
+        let audit = memory.audit("");
+        until("they are read", || memory.is_present(LONE_PAGES + 1));
+        let (split, _) = moved(&before, &memory.frames(), &part);
+        other.act();
+        let is_within = !memory.is_present(WINDOW - 1);
+        let output = audit.wait_with_output().unwrap();
+        let (_, to, _) = told(&output);
+        assert_eq!(split, LONE_PAGES as i64);
+        assert!(to >= split || !is_within, "{to} of {split}");
+        is_within
     });
 }

@@ -120,6 +120,7 @@ impl Window {
                 lost: traces.lost,
                 least_came_if_quiet: came,
                 unproven,
+                moved: traces.moved,
                 ..Bounds::default()
             };
         };
@@ -148,6 +149,7 @@ impl Window {
             lost: traces.lost,
             others: by_others > 0,
             unproven,
+            moved: traces.moved,
         }
     }
 }
@@ -171,6 +173,9 @@ pub struct Bounds {
     pub others: bool,
     /// Pages in another frame that look like copies, and like pages that the kernel has moved as well.
     pub unproven: u64,
+    /// Pages in another frame that look as if the kernel had moved them, as does a copy that somebody
+    /// else has then written to through a pin (mm/process_vm_access.c).
+    pub moved: u64,
 }
 
 impl Bounds {
@@ -190,6 +195,7 @@ impl Bounds {
         self.least_came_if_quiet += other.least_came_if_quiet;
         self.others |= other.others;
         self.unproven += other.unproven;
+        self.moved += other.moved;
     }
 }
 
@@ -215,6 +221,7 @@ mod tests {
             zeros: 0,
             unseen: 0,
             became_own: 0,
+            moved: 0,
         },
     );
 

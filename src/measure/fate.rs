@@ -169,6 +169,8 @@ pub(super) struct Traces {
     pub(super) unseen: u64,
     /// Of these, the others had it before, and no longer: one fault each, unless they let it go.
     pub(super) became_own: u64,
+    /// What the kernel has put into another frame, where it is what it was.
+    pub(super) moved: u64,
 }
 
 impl Traces {
@@ -180,6 +182,8 @@ impl Traces {
             self.zeros += u64::from(!before.present() && is_zero);
             return;
         }
+        let was_moved = known.was_moved(before, after);
+        self.moved += u64::from(was_moved);
         let place = match (known.was_own, known.holds(after)) {
             (Some(true), _) => return,
             (_, false) => &mut self.lost,
@@ -187,7 +191,7 @@ impl Traces {
                 self.became_own += u64::from(!before.exclusive());
                 &mut self.unseen
             }
-            _ if before.frame() != after.frame() && !known.was_moved(before, after) => {
+            _ if before.frame() != after.frame() && !was_moved => {
                 match known.origin {
                     Origin::Copied => &mut self.replaced,
                     // It may have been copied before that.
@@ -410,20 +414,23 @@ mod tests {
             assert_eq!(fate.split + fate.raced, 2);
             (traces, fate.raced)
         };
-        let two = |place: fn(&mut Traces) -> &mut u64| {
-            let mut traces = Traces::default();
+        let two = |moved, place: fn(&mut Traces) -> &mut u64| {
+            let mut traces = Traces {
+                moved,
+                ..Traces::default()
+            };
             *place(&mut traces) = 2;
             traces
         };
         let (moved, altered) = (Origin::Moved, Origin::Altered);
-        let in_place = two(|traces| &mut traces.in_place);
+        let in_place = two(2, |traces| &mut traces.in_place);
         assert_eq!(found(no, yes, moved), (in_place, 2));
-        let untold = two(|traces| &mut traces.untold);
+        let untold = two(2, |traces| &mut traces.untold);
         assert_eq!(found(no, None, moved), (untold, 2));
-        let lost = two(|traces| &mut traces.lost);
+        let lost = two(0, |traces| &mut traces.lost);
         assert_eq!(found(None, yes, moved), (lost, 0));
         assert_eq!(found(no, yes, altered), (lost, 0));
-        let replaced = two(|traces| &mut traces.replaced);
+        let replaced = two(0, |traces| &mut traces.replaced);
         assert_eq!(found(no, yes, Origin::Copied), (replaced, 0));
     }
 

@@ -84,8 +84,11 @@ impl Passed {
         let found = self.tally.bounds;
         let quiet = self.faults == Some((0, 0)) && !found.others_were_there();
         let (least, most) = match (self.stood, quiet) {
-            (true, true) => (self.proven(found.least_if_quiet), found.most),
-            (true, false) => (self.proven(found.least), found.most),
+            (true, true) => (
+                self.proven(found.least_if_quiet),
+                self.unless_moved(found.most),
+            ),
+            (true, false) => (self.proven(found.least), self.unless_moved(found.most)),
             // A fault copies many pages of hugetlb memory.
             (false, _) if self.tally.hugetlb => {
                 (0, self.charged().unwrap_or(0).saturating_add(found.most))
@@ -110,6 +113,13 @@ impl Passed {
         };
         let moved = migrated.min(self.tally.bounds.unproven);
         copies.saturating_sub(moved).saturating_sub(swapped_in)
+    }
+
+    /// With those that look as if they had been moved, where the kernel has not moved as many.
+    fn unless_moved(&self, most: u64) -> u64 {
+        let migrated = self.moves.map_or(0, |moves| moves.migrated);
+        let others = self.tally.bounds.moved.saturating_sub(migrated);
+        most.saturating_add(others.min(self.charged().unwrap_or(others)))
     }
 
     /// All faults charged to the reader; `None` where that is not known.

@@ -480,10 +480,10 @@ mod tests {
     /// Of those that look like copies, and of what came out of swap and went there meanwhile.
     #[test]
     fn what_the_kernel_may_have_moved_is_not_certain_to_be_split() {
-        let told = |moves: Option<(u64, u64)>, unproven| {
+        let told = |moves: Option<(u64, u64)>, unproven, moved| {
             let mut passed = passed(true, 200, false);
             passed.tally.faults = Some(Faults {
-                minor: 200,
+                minor: 230,
                 major: 0,
             });
             passed.tally.bounds = Bounds {
@@ -491,6 +491,7 @@ mod tests {
                 least_if_quiet: 200,
                 most: 200,
                 unproven,
+                moved,
                 ..Bounds::default()
             };
             passed.faults = Some((0, 0));
@@ -502,15 +503,19 @@ mod tests {
             passed.bound();
             (passed.bounds, passed.split())
         };
-        assert_eq!(told(Some((0, 0)), 200), ((200, 200), Some(200)));
-        assert_eq!(told(Some((1000, 0)), 0), ((200, 200), Some(200)));
-        assert_eq!(told(Some((2, 0)), 200), ((198, 200), Some(200)));
-        assert_eq!(told(Some((30, 0)), 200), ((170, 200), None));
-        assert_eq!(told(Some((30, 0)), 20), ((180, 200), None));
-        assert_eq!(told(Some((30, 7)), 20), ((173, 200), None));
-        assert_eq!(told(Some((0, 999)), 0), ((0, 200), None));
+        assert_eq!(told(Some((0, 0)), 200, 0), ((200, 200), Some(200)));
+        assert_eq!(told(Some((1000, 0)), 0, 0), ((200, 200), Some(200)));
+        assert_eq!(told(Some((2, 0)), 200, 0), ((198, 200), Some(200)));
+        assert_eq!(told(Some((30, 0)), 200, 0), ((170, 200), None));
+        assert_eq!(told(Some((30, 0)), 20, 0), ((180, 200), None));
+        assert_eq!(told(Some((30, 7)), 20, 0), ((173, 200), None));
+        assert_eq!(told(Some((0, 999)), 0, 0), ((0, 200), None));
         // Nobody counts it.
-        assert_eq!(told(None, 0), ((0, 200), None));
+        assert_eq!(told(None, 0, 0), ((0, 200), None));
+        // Others wrote to copies, where the kernel moved no such page, or fewer.
+        assert_eq!(told(Some((7, 0)), 0, 7), ((200, 200), Some(200)));
+        assert_eq!(told(Some((7, 0)), 0, 17), ((200, 210), None));
+        assert_eq!(told(Some((7, 0)), 0, 1000), ((200, 430), None));
     }
 
     /// Before Linux 5.9 no fault is charged, and none bounds anything.
