@@ -4,6 +4,7 @@ use super::{
     COMMANDS, CommandSpec, HasCommon, OptionWord, Topic, audit, bench, env, memmap, probe,
     selftest, sharing, startup, survey, usage_line,
 };
+use crate::fixture::kinds::KINDS;
 use crate::sys::Errno;
 use crate::sys::stdio::Output;
 use crate::text::{Full, Text};
@@ -73,8 +74,8 @@ fn command<T: HasCommon>(
     topic: Topic,
     out: Output,
 ) -> Result<(), Errno> {
-    let about = [spec.name, spec.purpose, spec.about];
-    layout(out, topic, about, &|index| spec.word(index), spec.examples)
+    let texts = [spec.name, spec.purpose, spec.about];
+    layout(out, topic, texts, &|index| spec.word(index), spec.examples)
 }
 
 #[inline(never)]
@@ -88,6 +89,9 @@ fn layout(
     line(out, &[name, ": ", purpose])?;
     line(out, &["\n", usage_line(topic)])?;
     line(out, &["\n", about])?;
+    if topic == Topic::Probe {
+        kinds(out)?;
+    }
     out.write_all(b"options:\n")?;
     for word in (0..).map_while(option) {
         describe(out, word, help_of(topic, word))?;
@@ -99,6 +103,19 @@ fn layout(
         line(out, &["      ", meaning])?;
     }
     Ok(())
+}
+
+/// What `--kind` of `probe` takes.
+fn kinds(out: Output) -> Result<(), Errno> {
+    let (mut separator, mut width) = ("Kinds: ", 0);
+    for kind in KINDS {
+        out.write_all(separator.as_bytes())?;
+        out.write_all(kind.name.as_bytes())?;
+        width += kind.name.len();
+        separator = if width > 64 { ",\n" } else { ", " };
+        width *= usize::from(width <= 64);
+    }
+    out.write_all(b".\n\n")
 }
 
 /// What an option does; of a common one, what it does here.
