@@ -7,15 +7,22 @@
 mod common;
 #[path = "common/audit.rs"]
 mod helpers;
+#[path = "common/machine.rs"]
+mod machine;
 
-use common::{alone, command, field, is_root, kernel, number, vmread_splits, whole_stream};
+use common::{
+    alone, command, field, is_root, kernel, lock_of_the_machine, number, vmread_splits,
+    whole_stream,
+};
 use helpers::{Target, get, signal, state, until};
-use std::collections::BTreeMap;
+use machine::{Forgotten, Zram, ksm_runs};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Output, Stdio};
+use std::thread;
 
 const PAGE: u64 = 4096;
 /// The bits of an entry in pagemap that are a frame's number.
@@ -29,6 +36,9 @@ const SHARED: u64 = 2048;
 const OWN: u64 = 2048;
 /// All of them.
 const WINDOW: u64 = SPARSE + SHARED + OWN;
+
+/// Makes the kernel move pages: sysctl/vm.rst.
+const COMPACT: &str = "/proc/sys/vm/compact_memory";
 
 /// Of another window, those in front, for which there was a fault each before.
 const LONE_PAGES: u64 = 4096;
@@ -73,6 +83,7 @@ sys.stdin.read()
 /// Pages in front of a window that fork once shared and that are the process's alone since; what else there was
 /// around them is free again. Prints where they lie. `clean`: once told to, the process forks for the last
 /// time, so that pages that were split before are so again. `shared`: they are not the process's alone.
+/// `zeros`: they hold nothing else. `mergeable`: KSM may join them.
 const LONE: &str = r#"
 import ctypes, mmap, os, signal, sys
 page, huge, size, lone, apart = 4096, 2 << 20, 32 << 20, 4096, 15
@@ -81,12 +92,15 @@ memory = mmap.mmap(-1, 2 * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 filling = mmap.mmap(-1, apart * lone * page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 filling.madvise(15)  # MADV_NOHUGEPAGE
 first = -ctypes.addressof(ctypes.c_char.from_buffer(memory)) % size
+byte = 0 if "zeros" in sys.argv else 1
 if "collapse" not in sys.argv:
     memory.madvise(15)
+if "mergeable" in sys.argv:
+    memory.madvise(12)
 for number in range(lone):
     for at in range(apart * number, apart * (number + 1)):
         filling[at * page] = 1
-    memory[first + number * page] = 1
+    memory[first + number * page] = byte
 for at in range(first + lone * page, first + size, huge):  # so that no huge zero page fits
     memory[at] = 1
 child = os.fork()
@@ -108,8 +122,29 @@ filling.close()
 sys.stdin.read()
 "#;
 
-/// Changes one byte of each of so many pages at a place, or reads it, or makes the pages huge ones, once
-/// it is told to.
+/// One page of sixteen, of many windows, so that compaction finds pages and room wherever it looks; a child has
+/// them, too.
+const STREWN: &str = r#"
+import ctypes, mmap, os, signal, sys
+page, pages, each = 4096, 131072, 16
+libc = ctypes.CDLL(None)
+memory = mmap.mmap(-1, pages * page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+memory.madvise(15)  # MADV_NOHUGEPAGE
+first = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+ctypes.memset(first, 1, pages * page)
+for at in range(0, pages, each):
+    memory.madvise(4, (at + 1) * page, (each - 1) * page)  # MADV_DONTNEED
+child = os.fork()
+if child == 0:
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    while True:
+        signal.pause()
+print(child, first, flush=True)
+sys.stdin.read()
+"#;
+
+/// Changes one byte of each of so many pages at a place, or reads it, also after it has sent them to swap, or
+/// makes the pages huge ones, once it is told to.
 const OTHER: &str = r#"
 import ctypes, os, sys
 way, pid, start, pages, page = sys.argv[1], *map(int, sys.argv[2:]), 4096
@@ -120,10 +155,18 @@ own = ctypes.create_string_buffer(b"\x09" * 1024, 1024)
 mem = os.open(f"/proc/{pid}/mem", os.O_RDWR)
 print("ready", flush=True)
 sys.stdin.readline()
-if way == "collapse":
+def advise(advice):
     span, process = Part(start, pages * page), os.pidfd_open(pid)
-    done = libc.syscall(440, process, ctypes.byref(span), ctypes.c_size_t(1), 25, 0)  # process_madvise
-    sys.exit(0 if done == span.len else os.strerror(ctypes.get_errno()))
+    done = libc.syscall(440, process, ctypes.byref(span), ctypes.c_size_t(1), advice, 0)  # process_madvise
+    if done != span.len:
+        sys.exit(os.strerror(ctypes.get_errno()))
+if way == "collapse":
+    advise(25)
+    sys.exit()
+if way == "swap":
+    advise(21)  # MADV_PAGEOUT
+    advise(21)
+    way = "readv"
 for at in range(start, start + pages * page, 1024 * page):
     theirs = (Part * 1024)(*(Part(at + number * page, 1) for number in range(1024)))
     if way == "mem":
@@ -162,7 +205,11 @@ impl Memory {
 
     /// What pagemap says of some of its pages.
     fn entries(&self, start: u64, pages: u64) -> Vec<u64> {
-        let pagemap = File::open(format!("/proc/{}/pagemap", self.target.pid())).unwrap();
+        Self::entries_of(self.target.pid(), start, pages)
+    }
+
+    fn entries_of(pid: u32, start: u64, pages: u64) -> Vec<u64> {
+        let pagemap = File::open(format!("/proc/{pid}/pagemap")).unwrap();
         let mut entries = vec![0; pages as usize * 8];
         // Behind the end of user space there is nothing.
         let got = pagemap.read_at(&mut entries, start / PAGE * 8).unwrap();
@@ -176,13 +223,17 @@ impl Memory {
 
     /// The frames of private anonymous pages, by address.
     fn frames(&self) -> BTreeMap<u64, u64> {
-        let maps = fs::read_to_string(format!("/proc/{}/maps", self.target.pid())).unwrap();
+        Self::frames_of(self.target.pid())
+    }
+
+    fn frames_of(pid: u32) -> BTreeMap<u64, u64> {
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
         let mut frames = BTreeMap::new();
         for line in maps.lines().filter(|line| line.contains("p ")) {
             let (range, _) = line.split_once(' ').unwrap();
             let (start, end) = range.split_once('-').unwrap();
             let [start, end] = [start, end].map(|at| u64::from_str_radix(at, 16).unwrap());
-            let entries = self.entries(start, (end - start) / PAGE);
+            let entries = Self::entries_of(pid, start, (end - start) / PAGE);
             let pages = (start..).step_by(PAGE as usize).zip(entries);
             let anonymous = pages.filter(|(_, entry)| entry >> 61 & 0b101 == 0b100);
             frames.extend(anonymous.map(|(at, entry)| (at, entry & FRAME)));
@@ -190,10 +241,22 @@ impl Memory {
         frames
     }
 
+    /// The private anonymous pages that it has in common with its child.
+    fn common(&self) -> BTreeSet<u64> {
+        let (child, _) = self.target.ready.split_once(' ').unwrap();
+        let its = Self::frames_of(child.parse().unwrap());
+        let both = |(at, frame): (u64, u64)| (its.get(&at) == Some(&frame)).then_some(at);
+        self.frames().into_iter().filter_map(both).collect()
+    }
+
     /// An audit of it begins, in pieces so small that it takes its time.
     fn audit(&self, option: &str) -> Child {
+        self.audit_by(&format!("--block 64 {option}"))
+    }
+
+    fn audit_by(&self, options: &str) -> Child {
         command(&format!(
-            "audit --method vmread --block 64 {option} {}",
+            "audit --method vmread {options} {}",
             self.target.pid()
         ))
         .stdout(Stdio::piped())
@@ -243,7 +306,7 @@ fn told(output: &Output) -> (i64, i64, bool) {
         ["split_at_least_pages", "split_at_most_pages"].map(|column| get(row, column));
     let bounds = [
         format!(" {least} to {most}: others, or the kernel, replaced pages meanwhile"),
-        format!(" {least} to {most}: the kernel moved pages meanwhile"),
+        format!(" {least} to {most}: the kernel moved or swapped pages meanwhile"),
         format!(" {least} to {most}: it ran meanwhile"),
     ];
     assert!(bounds.iter().any(|said| words.contains(said)), "{words}");
@@ -259,6 +322,11 @@ fn can_be_seen() -> bool {
     can
 }
 
+/// The same, while nobody moves pages in a loop or changes how the machine's memory is managed.
+fn undisturbed() -> Option<File> {
+    can_be_seen().then(|| lock_of_the_machine(File::try_lock_shared))
+}
+
 /// Tries, on memory of its own each time, until the event was within the pass.
 fn tried(mut attempt: impl FnMut() -> bool) {
     assert!((0..20).any(|_| attempt()), "never within the pass");
@@ -267,9 +335,9 @@ fn tried(mut attempt: impl FnMut() -> bool) {
 /// A thread gives up the process's own pages and fills them anew, all the time.
 #[test]
 fn what_a_running_process_replaces_is_not_told_as_split() {
-    if !can_be_seen() {
+    let Some(_steady) = undisturbed() else {
         return;
-    }
+    };
     tried(|| {
         let memory = Memory::new("replace");
         let own = memory.start + (SPARSE + SHARED) * PAGE..memory.start + WINDOW * PAGE;
@@ -345,7 +413,7 @@ fn by_another(way: &str, option: &str) {
 
 #[test]
 fn what_another_process_writes_to_is_not_told_as_split() {
-    if can_be_seen() {
+    if let Some(_steady) = undisturbed() {
         for way in ["writev", "mem"] {
             by_another(way, "");
             by_another(way, "--stop");
@@ -355,7 +423,7 @@ fn what_another_process_writes_to_is_not_told_as_split() {
 
 #[test]
 fn what_another_reader_splits_is_not_told_as_split() {
-    if can_be_seen() {
+    if let Some(_steady) = undisturbed() {
         by_another("readv", "");
         by_another("readv", "--stop");
     }
@@ -369,9 +437,9 @@ fn migrated() -> Vec<String> {
 /// Two audits at once of a process that stands: of what was split each page is one's or the other's.
 #[test]
 fn two_readers_have_not_split_more_than_was_shared() {
-    if !can_be_seen() {
+    let Some(_steady) = undisturbed() else {
         return;
-    }
+    };
     tried(|| {
         let memory = Memory::new("waits");
         let pid = memory.target.pid().to_string();
@@ -470,9 +538,21 @@ fn clean(pid: u32) -> (Vec<Range<u64>>, i64) {
     (mappings, kib / (PAGE as i64 / 1024))
 }
 
+/// What moves pages, and what they are like then.
+#[derive(Clone, Copy, PartialEq)]
+enum Moved {
+    /// Not at all.
+    Not,
+    /// As they were; the kernel may find nothing to move.
+    AsTheyWere,
+    /// Clean, as copies are.
+    Clean,
+}
+
 /// Pages of which the reader has copied next to none: it has made them the process's own where they were, a
-/// fault each. Then they are moved, in some way.
-fn after_they_were_unshared(mode: &str, moves: impl Fn(&Memory)) {
+/// fault each. Then it is held, and they are moved.
+fn after_they_were_unshared(mode: &str, how: Moved, moves: impl Fn(&Memory)) {
+    let mut unmoved = 0;
     tried(|| {
         let mut memory = Memory::of(LONE, mode);
         let pid = memory.target.pid();
@@ -488,39 +568,101 @@ fn after_they_were_unshared(mode: &str, moves: impl Fn(&Memory)) {
         until("it is alone, and waits", || {
             fs::read(&children).unwrap().is_empty() && state(&pid.to_string()) == 'S'
         });
-        let before = memory.frames();
+        let (migrations, before) = (migrated(), memory.frames());
         let audit = memory.audit("");
+        let tool = audit.id().to_string();
         until("they are read", || memory.is_present(LONE_PAGES + 1));
-        moves(&memory);
+        signal(&tool, "STOP");
+        until("the reader is held", || state(&tool) == 'T');
         let is_within = !memory.is_present(WINDOW - 1);
-        let (elsewhere, _) = moved(&before, &memory.frames(), &part);
+        let (copied, _) = moved(&before, &memory.frames(), &part);
+        moves(&memory);
+        let (moved_pages, _) = moved(&before, &memory.frames(), &part);
+        signal(&tool, "CONT");
         let output = audit.wait_with_output().unwrap();
-        let (from, to, _) = told(&output);
+        let (from, to, is_exact) = told(&output);
         let after = memory.frames();
+        let (_, elsewhere) = moved(&before, &after, &part);
         // Of mappings of files the clean pages are mostly the files' own.
         let in_files = before.iter().filter(|&(at, frame)| {
             let is_elsewhere = after.get(at).is_some_and(|now| now != frame);
             is_elsewhere && !mappings.iter().any(|mapping| mapping.contains(at))
         });
-        let copied = clean(pid).1 - was_clean + in_files.count() as i64;
-        if !is_within || elsewhere < 8 {
+        let came_clean = clean(pid).1 - was_clean;
+        let (least, most) = match how {
+            Moved::AsTheyWere => (came_clean, came_clean + in_files.count() as i64),
+            Moved::Not | Moved::Clean => (copied + elsewhere, copied + elsewhere),
+        };
+        if !is_within {
             return false;
         }
-        assert!(from <= copied, "{from} to {to}: {copied} of {elsewhere}");
-        true
+        let truth = format!("{from} to {to}: {least} to {most}, {moved_pages} moved");
+        assert!(from <= most && to >= least, "{truth}");
+        match how {
+            Moved::Not => {
+                assert!(is_exact || migrated() != migrations, "{truth}");
+                is_exact
+            }
+            Moved::Clean => moved_pages >= LONE_PAGES as i64 / 2,
+            Moved::AsTheyWere => {
+                unmoved += u64::from(moved_pages < 8);
+                if unmoved == 10 {
+                    eprintln!("skipped: the kernel moves nothing here");
+                }
+                moved_pages >= 8 || unmoved >= 10
+            }
+        }
     });
+}
+
+#[test]
+fn what_was_unshared_in_place_is_not_split() {
+    if let Some(_steady) = undisturbed() {
+        after_they_were_unshared("written", Moved::Not, |_| ());
+    }
+}
+
+/// Whatever the kernel moves when: pages that the reader finds on their way, too. What it copies, its target
+/// has in common with the child no longer.
+#[test]
+fn what_is_split_while_the_kernel_moves_pages_is_within_the_bounds() {
+    let Some(_alone) = alone() else { return };
+    if !can_be_seen() || !fs::exists(COMPACT).unwrap() {
+        return;
+    }
+    for _ in 0..6 {
+        let memory = Memory::of(STREWN, "");
+        let (child, _) = memory.target.ready.split_once(' ').unwrap();
+        until("both wait", || {
+            state(child) == 'S' && state(&memory.target.pid().to_string()) == 'S'
+        });
+        let before = memory.common();
+        let audit = memory.audit_by("");
+        let output = thread::scope(|scope| {
+            let output = scope.spawn(|| audit.wait_with_output().unwrap());
+            while !output.is_finished() {
+                fs::write(COMPACT, "1").unwrap();
+            }
+            output.join().unwrap()
+        });
+        let after = memory.common();
+        let split = before.difference(&after).count() as i64;
+        let (from, to, _) = told(&output);
+        assert!((from..=to).contains(&split), "{from} to {to}: {split}");
+    }
 }
 
 /// By compaction.
 #[test]
 fn what_was_unshared_in_place_and_moved_is_not_told_as_split() {
     let Some(_alone) = alone() else { return };
-    const COMPACT: &str = "/proc/sys/vm/compact_memory";
     if !can_be_seen() || !fs::exists(COMPACT).unwrap() {
         return;
     }
     for mode in ["written", "clean"] {
-        after_they_were_unshared(mode, |_| fs::write(COMPACT, "1").unwrap());
+        after_they_were_unshared(mode, Moved::AsTheyWere, |_| {
+            fs::write(COMPACT, "1").unwrap();
+        });
     }
 }
 
@@ -531,17 +673,51 @@ fn what_was_unshared_in_place_and_made_huge_is_not_told_as_split() {
     if !can_be_seen() || !collapses() {
         return;
     }
-    after_they_were_unshared("collapse", |memory| {
+    after_they_were_unshared("collapse", Moved::AsTheyWere, |memory| {
         Other::new("collapse", memory, memory.start, LONE_PAGES).act();
+    });
+}
+
+/// To zram, which leaves no copy behind when a page comes back; zeros are not even written there.
+#[test]
+fn what_was_unshared_in_place_and_went_to_swap_and_back_is_not_told_as_split() {
+    let Some(_alone) = alone() else { return };
+    if !can_be_seen() {
+        return;
+    }
+    let Some(_zram) = Zram::new() else { return };
+    for mode in ["written", "zeros"] {
+        after_they_were_unshared(mode, Moved::Clean, |memory| {
+            Other::new("swap", memory, memory.start, LONE_PAGES).act();
+        });
+    }
+}
+
+/// Taken apart again, all of them have frames of their own.
+#[test]
+fn what_was_unshared_in_place_and_joined_for_a_while_is_not_told_as_split() {
+    let Some(_alone) = alone() else { return };
+    if !can_be_seen() {
+        return;
+    }
+    let _forgotten = Forgotten;
+    after_they_were_unshared("mergeable", Moved::Clean, |memory| {
+        let Some(_settings) = ksm_runs() else { return };
+        let joined = format!("/proc/{}/ksm_merging_pages", memory.target.pid());
+        until("they are joined", || {
+            let pages = fs::read_to_string(&joined).unwrap();
+            pages.trim().parse::<u64>().unwrap() >= LONE_PAGES
+        });
+        fs::write("/sys/kernel/mm/ksm/run", "2").unwrap();
     });
 }
 
 /// Pages that the reader has copied, to which another process then writes: they look as if they had been moved.
 #[test]
 fn what_was_split_and_then_written_to_is_not_told_as_moved() {
-    if !can_be_seen() {
+    let Some(_steady) = undisturbed() else {
         return;
-    }
+    };
     tried(|| {
         let memory = Memory::of(LONE, "shared");
         let other = Other::new("writev", &memory, memory.start, LONE_PAGES);

@@ -15,7 +15,7 @@ use heapless::Vec;
 /// What [`Splits::untried`] means.
 pub(super) const UNTRIED: Error = Error::Invalid(
     "no reader could be tried on a child: raise ulimit -n, -u or -d, or there is no memory, or \
-     a filter (seccomp) answers a reader's call with an error that it never gives",
+     a filter (seccomp) answers a reader's call with an error that the call never gives",
 );
 
 /// What is said where [`Forecast::hugetlb`] is not 0. mm/hugetlb.c, `hugetlb_wp`.

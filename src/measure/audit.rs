@@ -56,6 +56,8 @@ pub struct Auditor {
     owners: Owners,
     before: (Entries, Marks),
     after: (Entries, Marks),
+    /// Of a look behind that at the flags.
+    again: Entries,
 }
 
 impl Auditor {
@@ -83,6 +85,7 @@ impl Auditor {
             owners: Owners::open(page_bytes)?,
             before: (Entries::new()?, Marks::NONE),
             after: (Entries::new()?, Marks::NONE),
+            again: Entries::new()?,
         })
     }
 
@@ -145,6 +148,7 @@ impl Auditor {
         let no_swap = hidden && !vma.may_be_swapped() && nothing_is_half_swapped();
         tally.readable += end - start;
         self.owners.look(before, marks_before);
+        marks_before.keep_same(before, pagemap.look(start, end, &mut self.again)?);
         let mut calls = Calls {
             clock: self.clock,
             block_bytes: self.block_bytes,
@@ -156,6 +160,7 @@ impl Auditor {
         let (entries, marks_after) = &mut self.after;
         let after = pagemap.look(start, end, entries)?;
         self.owners.look(after, marks_after);
+        marks_after.keep_same(after, pagemap.look(start, end, &mut self.again)?);
         let ground = Ground {
             zero: self.counter.zero_frame,
             page_bytes: self.page_bytes,
@@ -164,8 +169,8 @@ impl Auditor {
             no_swap,
             clean: vma
                 .in_memory
-                .filter(|_| marks_after.complete)
                 .map_or(u64::MAX, |found| found.clean_kib / self.counter.page_kib()),
+            is_told: marks_before.complete && marks_after.complete,
         };
         let marks = (&*marks_before, &*marks_after);
         tally.compare(&was, (before, after), marks, vma, &ground);

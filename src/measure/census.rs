@@ -5,9 +5,10 @@ use super::doubts::Doubts;
 use crate::emit::crc::Crc32;
 use crate::proc::pagemap::{ENTRY_BYTES, Entry, Frame, Mark, file_offset};
 use crate::reader::own_page::own_entry;
-use crate::sys::file::{Process, open, open_proc, read_at, read_proc};
+use crate::sys::file::{Process, open, open_proc, read_proc, read_words_at};
 use crate::sys::{Errno, Region};
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::thread::sched_yield;
 
 /// Pages by what pagemap says of them. Documentation/admin-guide/mm/pagemap.rst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,6 +118,8 @@ pub enum CensusError {
 const CHUNK_BYTES: usize = 64 << 10;
 /// Pages that one look can see.
 pub const CHUNK_PAGES: u64 = CHUNK_BYTES as u64 / ENTRY_BYTES;
+/// Looks at what is under migration.
+const LOOKS_MAX: u32 = 16;
 
 /// The page table of one process.
 pub struct Pagemap {
@@ -149,7 +152,8 @@ impl Pagemap {
         })
     }
 
-    /// The entries of the pages from `start` on, up to `end` or as many as there is room for.
+    /// The entries of the pages from `start` on, up to `end` or as many as there is room for. Looks again
+    /// while some are under migration, as far as that is to be seen and soon over.
     ///
     /// # Errors
     /// See [`CensusError`].
@@ -159,15 +163,22 @@ impl Pagemap {
         end: u64,
         entries: &'e mut Entries,
     ) -> Result<&'e [u64], CensusError> {
-        let pages = (end - start).div_ceil(self.page_bytes);
-        let bytes = (pages * ENTRY_BYTES).min(CHUNK_BYTES as u64) as usize;
-        let space = &mut entries.0.bytes_mut()[..bytes];
+        let pages = (end - start).div_ceil(self.page_bytes).min(CHUNK_PAGES);
+        let words = &mut entries.0.words_mut()[..pages as usize];
         let offset = file_offset(start, self.page_bytes);
-        let read = read_at(self.file.as_fd(), space, offset).map_err(CensusError::Kernel)?;
-        match read < bytes {
-            true => Err(CensusError::Gone),
-            false => Ok(&entries.0.words_mut()[..bytes / ENTRY_BYTES as usize]),
+        for _ in 0..LOOKS_MAX {
+            let read = read_words_at(self.file.as_fd(), words, offset);
+            if read.map_err(CensusError::Kernel)? < words.len() {
+                return Err(CensusError::Gone);
+            }
+            // Mostly nothing is, and there are many pages.
+            let all = words.iter().fold(0, |all, word| all | word);
+            if !Entry(all).swapped() || !words.iter().any(|&word| Entry(word).under_migration()) {
+                break;
+            }
+            sched_yield();
         }
+        Ok(words)
     }
 }
 

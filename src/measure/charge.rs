@@ -27,9 +27,12 @@ pub(super) struct Window {
     pub(super) is_sharp: bool,
     /// Whether the process stood still: it brought nothing in itself, and gave nothing back.
     pub(super) stands: bool,
-    /// How many of its pages may have been clean before, so that one that the kernel moves looks like
-    /// a copy.
+    /// How many of its pages may have been clean before, so that one that the kernel moves looks like a copy.
     pub(super) clean: u64,
+    /// Whether it was told what each page was.
+    pub(super) is_told: bool,
+    /// Whether KSM may join its pages.
+    pub(super) is_mergeable: bool,
 }
 
 /// Pages for whose copies there were faults.
@@ -110,8 +113,15 @@ impl Window {
     /// (mm/memory.c, `do_wp_page`).
     pub(super) fn of_usual_pages(&self, traces: &Traces, together: u64) -> Bounds {
         let replaced = traces.replaced;
-        let copied = replaced + traces.lost + traces.unseen;
-        let unproven = replaced.min(self.clean);
+        let copied = replaced + traces.lost + traces.unseen + traces.moved;
+        let (unproven, altered, joined) = match self.is_told {
+            true => (replaced.min(self.clean), traces.altered, traces.altered),
+            false => (replaced, replaced, 0),
+        };
+        let unjoined = match self.is_mergeable {
+            true => replaced - joined,
+            false => 0,
+        };
         let came = self.came.0 + self.came.1;
         let Some(faults) = self.faults else {
             return Bounds {
@@ -120,7 +130,8 @@ impl Window {
                 lost: traces.lost,
                 least_came_if_quiet: came,
                 unproven,
-                moved: traces.moved,
+                altered,
+                unjoined,
                 ..Bounds::default()
             };
         };
@@ -149,7 +160,8 @@ impl Window {
             lost: traces.lost,
             others: by_others > 0,
             unproven,
-            moved: traces.moved,
+            altered,
+            unjoined,
         }
     }
 }
@@ -173,9 +185,10 @@ pub struct Bounds {
     pub others: bool,
     /// Pages in another frame that look like copies, and like pages that the kernel has moved as well.
     pub unproven: u64,
-    /// Pages in another frame that look as if the kernel had moved them, as does a copy that somebody
-    /// else has then written to through a pin (mm/process_vm_access.c).
-    pub moved: u64,
+    /// Those that may have had a copy in swap before.
+    pub altered: u64,
+    /// Those that KSM had not joined before, as far as is told, and may have joined and given back.
+    pub unjoined: u64,
 }
 
 impl Bounds {
@@ -195,7 +208,8 @@ impl Bounds {
         self.least_came_if_quiet += other.least_came_if_quiet;
         self.others |= other.others;
         self.unproven += other.unproven;
-        self.moved += other.moved;
+        self.altered += other.altered;
+        self.unjoined += other.unjoined;
     }
 }
 
@@ -212,6 +226,8 @@ mod tests {
             is_sharp: true,
             stands: true,
             clean: 0,
+            is_told: true,
+            is_mergeable: false,
         },
         Traces {
             replaced: 10,
@@ -222,6 +238,7 @@ mod tests {
             unseen: 0,
             became_own: 0,
             moved: 0,
+            altered: 0,
         },
     );
 
@@ -273,6 +290,33 @@ mod tests {
         assert_eq!(told(lost), (10, 10, 14, false));
         let before = |_: &mut Window, traces: &mut Traces| traces.lost = 4;
         assert_eq!(told(before), (6, 10, 14, false));
+    }
+
+    /// As is a copy that somebody else has written to: no more than there were faults.
+    #[test]
+    fn what_looks_moved_may_have_been_copied() {
+        let moved = |pages| move |_: &mut Window, traces: &mut Traces| traces.moved = pages;
+        assert_eq!(told(moved(4)), (10, 10, 14, false));
+        assert_eq!(told(moved(400)), (10, 10, 16, false));
+    }
+
+    /// By what they were: clean; with a copy in swap, perhaps; joined.
+    #[test]
+    fn what_is_not_proven_by_what_each_page_was() {
+        let unproven = |is_told, is_mergeable| {
+            let (mut window, mut traces) = QUIET;
+            (window.clean, window.is_told, window.is_mergeable) = (3, is_told, is_mergeable);
+            traces.altered = 4;
+            [Some(16), None].map(|faults| {
+                window.faults = faults;
+                let bounds = window.of_usual_pages(&traces, 512);
+                (bounds.unproven, bounds.altered, bounds.unjoined)
+            })
+        };
+        assert_eq!(unproven(true, false), [(3, 4, 0); 2]);
+        assert_eq!(unproven(true, true), [(3, 4, 6); 2]);
+        assert_eq!(unproven(false, false), [(10, 10, 0); 2]);
+        assert_eq!(unproven(false, true), [(10, 10, 10); 2]);
     }
 
     #[test]
@@ -395,6 +439,8 @@ mod tests {
                 is_sharp: true,
                 stands,
                 clean: 0,
+                is_told: true,
+                is_mergeable: false,
             };
             let bounds = window.of_huge_pages(replaced, &Traces::default());
             let came = came.min(window.most_came(512).unwrap_or(came));
@@ -416,6 +462,8 @@ mod tests {
                 is_sharp: false,
                 stands: true,
                 clean: 0,
+                is_told: true,
+                is_mergeable: false,
             };
             let bounds = window.of_huge_pages(replaced, &Traces::default());
             (
@@ -444,6 +492,8 @@ mod tests {
                 is_sharp,
                 stands,
                 clean: 0,
+                is_told: true,
+                is_mergeable: false,
             };
             window.room().map(|room| (room.beside, room.most, room.all))
         };

@@ -44,6 +44,8 @@ pub(super) struct Known {
     pub(super) was_own: Option<bool>,
     /// The same after.
     pub(super) is_own: Option<bool>,
+    /// What its frame was before.
+    pub(super) was: Origin,
     /// Where it comes from, if its frame is another one now.
     pub(super) origin: Origin,
 }
@@ -56,6 +58,16 @@ impl Known {
             && before.frame() != after.frame()
             && self.was_own == Some(false)
             && self.origin == Origin::Moved
+    }
+
+    /// Whether the kernel was about to move it at the first look, so that it cannot be told whose it was.
+    /// Who sees no frames sees an entry of swap, where there is no swap.
+    fn was_under_migration(&self, before: Entry, after: Entry) -> bool {
+        let is_entry = match self.zero {
+            Some(_) => before.under_migration(),
+            None => self.no_swap && before.swapped() && !before.guard() && !before.uffd_wp(),
+        };
+        is_entry && self.holds(after)
     }
 
     /// Whether it holds anonymous memory, not the zero page.
@@ -96,6 +108,7 @@ impl Fate {
                 self.swapped_in += 1;
                 self.swap_unseen |= before.uffd_wp() && known.zero.is_none();
             }
+            (false, true) if known.was_under_migration(before, after) => self.raced += 1,
             (false, true) => self.faulted_in += 1,
             (true, false) => self.raced += 1,
             (true, true) if before.frame() != after.frame() => self.raced += 1,
@@ -154,10 +167,12 @@ impl Fate {
 pub(super) struct Traces {
     /// Lie in another frame: copied by the reader, or replaced by somebody else.
     pub(super) replaced: u64,
+    /// Of these, those that were [`Origin::Altered`] before.
+    pub(super) altered: u64,
     /// The process's own now, where they were: one fault each.
     pub(super) in_place: u64,
-    /// Gone, or the zero page, or in another frame as part of something larger: copied before, perhaps,
-    /// and not seen.
+    /// Gone, or the zero page, or in another frame as part of something larger; or under migration at the
+    /// first look: copied, perhaps, and not seen.
     pub(super) lost: u64,
     /// As before, but of them it cannot be told whether there was anything to unshare: they may have had
     /// a fault each.
@@ -169,7 +184,8 @@ pub(super) struct Traces {
     pub(super) unseen: u64,
     /// Of these, the others had it before, and no longer: one fault each, unless they let it go.
     pub(super) became_own: u64,
-    /// What the kernel has put into another frame, where it is what it was.
+    /// What the kernel has put into another frame, where it is what it was; or a copy that somebody else
+    /// has then written to through a pin (mm/process_vm_access.c).
     pub(super) moved: u64,
 }
 
@@ -180,6 +196,7 @@ impl Traces {
         if !known.holds(before) {
             let is_zero = known.zero.is_some() && after.frame() == known.zero;
             self.zeros += u64::from(!before.present() && is_zero);
+            self.lost += u64::from(known.was_under_migration(before, after));
             return;
         }
         let was_moved = known.was_moved(before, after);
@@ -193,7 +210,10 @@ impl Traces {
             }
             _ if before.frame() != after.frame() && !was_moved => {
                 match known.origin {
-                    Origin::Copied => &mut self.replaced,
+                    Origin::Copied => {
+                        self.altered += u64::from(known.was == Origin::Altered);
+                        &mut self.replaced
+                    }
                     // It may have been copied before that.
                     Origin::Moved | Origin::Altered => &mut self.lost,
                 }
@@ -257,6 +277,42 @@ mod tests {
         // Swapped out and protected, or never there.
         assert_eq!(came(WRITE_PROTECTED, true, false), (1, 0, true));
         assert_eq!(came(WRITE_PROTECTED, true, true), (0, 1, false));
+    }
+
+    /// Neither that it came in nor that it was copied.
+    #[test]
+    fn what_was_under_migration_may_have_been_copied() {
+        const MIGRATION: u64 = SWAPPED | 25;
+        let found = |before: u64, after: u64, sees_frames: bool| {
+            let known = Known {
+                zero: Entry(PRESENT | 3).frame().filter(|_| sees_frames),
+                no_swap: !sees_frames,
+                ..Known::default()
+            };
+            let (mut fate, mut traces) = (Fate::default(), Traces::default());
+            fate.page(Entry(before), Entry(after), &known);
+            traces.page(Entry(before), Entry(after), &known);
+            let told = fate.split + fate.swapped_in + traces.replaced;
+            (fate.raced, fate.faulted_in, traces.lost, told)
+        };
+        for (before, after, sees_frames) in [
+            (MIGRATION, PRESENT | EXCLUSIVE | 7, true),
+            (MIGRATION, PRESENT | 7, true),
+            (SWAPPED, PRESENT | EXCLUSIVE, false),
+        ] {
+            let found = found(before, after, sees_frames);
+            assert_eq!(found, (1, 0, 1, 0), "{before:x} {after:x}");
+        }
+        for (before, after, sees_frames) in [
+            (0, PRESENT | EXCLUSIVE | 7, true),
+            (0, PRESENT | EXCLUSIVE, false),
+            (SWAPPED | 1 << 57 | 31, PRESENT | EXCLUSIVE | 7, true),
+            (SWAPPED | 1 << 57, PRESENT | EXCLUSIVE, false),
+            (MIGRATION, PRESENT | FILE | 7, true),
+        ] {
+            let found = found(before, after, sees_frames);
+            assert_eq!(found, (0, 1, 0, 0), "{before:x} {after:x}");
+        }
     }
 
     #[test]
@@ -432,6 +488,24 @@ mod tests {
         assert_eq!(found(no, yes, altered), (lost, 0));
         let replaced = two(0, |traces| &mut traces.replaced);
         assert_eq!(found(no, yes, Origin::Copied), (replaced, 0));
+    }
+
+    #[test]
+    fn of_a_copy_it_is_noted_what_the_page_was() {
+        let altered = |was, origin| {
+            let known = Known {
+                was,
+                origin,
+                ..Known::default()
+            };
+            let mut traces = Traces::default();
+            traces.page(Entry(PRESENT | 7), Entry(PRESENT | 8), &known);
+            (traces.replaced, traces.altered)
+        };
+        assert_eq!(altered(Origin::Altered, Origin::Copied), (1, 1));
+        assert_eq!(altered(Origin::Copied, Origin::Copied), (1, 0));
+        assert_eq!(altered(Origin::Moved, Origin::Copied), (1, 0));
+        assert_eq!(altered(Origin::Altered, Origin::Altered), (0, 0));
     }
 
     #[test]

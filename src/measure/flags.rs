@@ -69,24 +69,26 @@ pub(super) const LARGE: u64 = 1 << 15 | 1 << 16 | 1 << 22;
 /// so a pin leaves it alone (mm/gup.c, `gup_must_unshare`).
 const ANON_EXCLUSIVE: u64 = 1 << 34;
 
-/// To be written out before it can be reclaimed. Of an anonymous page that its writing alone does not
-/// set: moving it does (mm/rmap.c, `try_to_migrate_one`, takes it over from the entry).
+/// To be written out before it can be reclaimed. Writing to an anonymous page marks its entry only; when the
+/// page is moved, it takes that over (mm/rmap.c, `try_to_migrate_one`).
 const DIRTY: u64 = 1 << 4;
-/// SWAPCACHE and KSM, which make a page dirty for reasons of their own (mm/swap_state.c, `add_to_swap`;
+/// SWAPCACHE and KSM, which make a page dirty for reasons of their own (mm/swapfile.c, `folio_free_swap`;
 /// mm/ksm.c, `try_to_merge_one_page`).
 const PREPARED: u64 = 1 << 13 | 1 << 21;
 
-const WORDS: usize = CHUNK_PAGES as usize / 64;
-
 /// Of as many pages as one look sees, what the kernel knows each to be.
 pub(super) struct Marks {
-    own: [u64; WORDS],
-    not_own: [u64; WORDS],
-    written: [u64; WORDS],
-    fresh: [u64; WORDS],
+    /// Some of [`OWN`], …
+    pages: [u8; CHUNK_PAGES as usize],
     /// Whether all could be looked at.
     pub(super) complete: bool,
 }
+
+const OWN: u8 = 1;
+const NOT_OWN: u8 = 1 << 1;
+/// Anonymous, of one page, and neither joined nor on its way to swap; dirty, or clean.
+const WRITTEN: u8 = 1 << 2;
+const FRESH: u8 = 1 << 3;
 
 /// Where a page that lies in another frame than before may have come from, by the flags of that frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,36 +107,35 @@ pub(super) enum Origin {
 impl Marks {
     /// Nothing is known.
     pub(super) const NONE: Self = Self {
-        own: [0; WORDS],
-        not_own: [0; WORDS],
-        written: [0; WORDS],
-        fresh: [0; WORDS],
+        pages: [0; CHUNK_PAGES as usize],
         complete: false,
     };
+
+    /// Keeps only what is of pages whose entry is still the same: the frame of another may have been somebody
+    /// else's by then.
+    pub(super) fn keep_same(&mut self, entries: &[u64], now: &[u64]) {
+        for ((entry, now), page) in entries.iter().zip(now).zip(&mut self.pages) {
+            *page *= u8::from(entry == now);
+        }
+    }
 
     /// Whether the kernel knows an anonymous page to be the process's own; a pin of one that is not
     /// copies it, or makes it so in place. `None`: it cannot be told.
     pub(super) fn is_own(&self, page: usize) -> Option<bool> {
-        match (has(&self.own, page), has(&self.not_own, page)) {
-            (true, _) => Some(true),
-            (_, true) => Some(false),
-            _ => None,
+        match self.pages[page] & (OWN | NOT_OWN) {
+            0 => None,
+            known => Some(known & OWN > 0),
         }
     }
 
     /// Where the page comes from, if its frame is another one than before.
     pub(super) fn origin(&self, page: usize) -> Origin {
-        match (has(&self.written, page), has(&self.fresh, page)) {
-            (true, _) => Origin::Moved,
-            (_, true) => Origin::Copied,
-            _ if self.complete => Origin::Altered,
+        match self.pages[page] & (WRITTEN | FRESH) {
+            0 if self.complete => Origin::Altered,
+            WRITTEN => Origin::Moved,
             _ => Origin::Copied,
         }
     }
-}
-
-const fn has(words: &[u64; WORDS], page: usize) -> bool {
-    words[page / 64] >> (page % 64) & 1 == 1
 }
 
 /// Whether nothing is part of a large folio but huge pages that a process maps as a whole.
@@ -204,23 +205,21 @@ impl Owners {
             let is_own = word & ANON_EXCLUSIVE > 0;
             let is_whole = are_wholes && Entry(entries[place]).exclusive();
             let whose = match word & ANON > 0 {
-                true if word & LARGE == 0 && !is_own => Some(&mut marks.not_own),
+                true if word & LARGE == 0 && !is_own => NOT_OWN,
                 // Of a huge page that is not, one fault may change that of all its pages.
-                true if is_own && word & LARGE == 0 => Some(&mut marks.own),
+                true if is_own && word & LARGE == 0 => OWN,
                 true if is_own && is_whole => {
                     *relied = true;
-                    Some(&mut marks.own)
+                    OWN
                 }
-                _ => None,
+                _ => 0,
             };
             let from = match word & (ANON | LARGE | PREPARED | DIRTY) {
-                ANON => Some(&mut marks.fresh),
-                word if word == ANON | DIRTY => Some(&mut marks.written),
-                _ => None,
+                ANON => FRESH,
+                word if word == ANON | DIRTY => WRITTEN,
+                _ => 0,
             };
-            for words in [whose, from].into_iter().flatten() {
-                words[place / 64] |= 1 << (place % 64);
-            }
+            marks.pages[place] = whose | from;
             true
         });
         marks.complete = told.is_some();
@@ -258,6 +257,22 @@ mod tests {
         owners.look(&entries, &mut marks);
         assert!(marks.complete);
         (marks, owners.relied)
+    }
+
+    #[test]
+    fn nothing_is_known_of_a_page_that_went_on_before_its_flags_were_read() {
+        let own = ANON | ANON_EXCLUSIVE | DIRTY;
+        let (mut marks, _) = looked(true, &[(0, own), (0, own), (0, ANON)]);
+        let known = |marks: &Marks| [0, 1, 2].map(|page| (marks.is_own(page), marks.origin(page)));
+        let [yes, no] = [(Some(true), Origin::Moved), (Some(false), Origin::Copied)];
+        assert_eq!(known(&marks), [yes, yes, no]);
+        marks.keep_same(&[1, 2, 3], &[1, 2, 3]);
+        assert_eq!(known(&marks), [yes, yes, no]);
+        marks.keep_same(&[1, 2, 3], &[1, 5, 0]);
+        assert_eq!(
+            known(&marks),
+            [yes, (None, Origin::Altered), (None, Origin::Altered)]
+        );
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub(super) struct Ground {
     pub(super) no_swap: bool,
     /// How many pages of the mapping may have been clean.
     pub(super) clean: u64,
+    /// Whether it was told what each page was.
+    pub(super) is_told: bool,
 }
 
 impl Ground {
@@ -82,6 +84,7 @@ impl Tally {
                 no_swap: ground.no_swap,
                 was_own: marks_before.is_own(page),
                 is_own: marks_after.is_own(page),
+                was: marks_before.origin(page),
                 origin: marks_after.origin(page),
             };
             let (before, after) = (Entry(before), Entry(after));
@@ -134,6 +137,8 @@ impl Tally {
             is_sharp: came == (0, 0) || alone && came.1 == 0,
             stands: ground.stands,
             clean: ground.clean,
+            is_told: ground.is_told,
+            is_mergeable: vma.is_mergeable,
         }
     }
 
@@ -217,6 +222,7 @@ mod tests {
             stands,
             no_swap: true,
             clean: 0,
+            is_told: true,
         }
     }
 

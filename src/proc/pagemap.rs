@@ -51,6 +51,13 @@ impl Entry {
         }
     }
 
+    /// Whether it may be a page that the kernel is about to move, and that is present again soon: by
+    /// [`mark`](Self::mark), as a device's is; a page that userfaultfd write-protects has bit 57, too.
+    #[must_use]
+    pub const fn under_migration(self) -> bool {
+        matches!(self.mark(), Some(Mark::Other)) && !self.guard() && !self.uffd_wp()
+    }
+
     /// Bit 58: guard region, MADV_GUARD_INSTALL (since 6.15; guard regions came with
     /// 6.13 and look just swapped in between). Bit 62 is set as well.
     #[must_use]

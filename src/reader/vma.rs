@@ -45,6 +45,8 @@ pub struct Vma {
     pub unsafe_to_read: Option<&'static str>,
     /// Whether it is of hugetlb pages, as far as was asked; unknown is false.
     pub is_hugetlb: bool,
+    /// Whether KSM may join its pages; unknown is yes.
+    pub is_mergeable: bool,
     /// How large its pages are, if it is of hugetlb pages; `None` from maps.
     pub huge_kib: Option<u64>,
     /// Whether it is memory of memfd_secret(2), which no reader gets at; maps tells only the name.
@@ -85,6 +87,7 @@ impl Vma {
             anonymous_huge_kib: None,
             unsafe_to_read: line.name.starts_with(b"[vvar").then_some(DEVICE_MEMORY),
             is_hugetlb: false,
+            is_mergeable: true,
             huge_kib: None,
             // mm/secretmem.c; a file system of its own, which has no device.
             is_secret: line.name == b"/secretmem (deleted)" && line.device.0 == 0,
@@ -164,6 +167,7 @@ impl Vma {
             _ => None,
         };
         self.is_hugetlb = has(&[b"ht"]);
+        self.is_mergeable = has(&[b"mg"]);
         match self.is_hugetlb {
             true => self.anonymous_kib = None,
             false => self.huge_kib = None,
@@ -344,6 +348,16 @@ mod tests {
         // Not a flag, but a part of one.
         assert_eq!(told(b" iox umx"), (None, false, false, false));
         assert_eq!(told(b""), (None, false, false, false));
+    }
+
+    #[test]
+    fn ksm_may_join_what_is_marked_so_and_what_nobody_tells_of() {
+        let mut vma = Vma::of(&MapsLine::parse(b"1000-2000 rw-p 00000000 00:00 0 ").unwrap());
+        assert!(vma.is_mergeable);
+        for (flags, is_mergeable) in [(&b" rd wr mg"[..], true), (b" rd wr", false)] {
+            vma.flags(flags);
+            assert_eq!(vma.is_mergeable, is_mergeable);
+        }
     }
 
     /// smaps counts no hugetlb page as anonymous, private ones included.

@@ -7,6 +7,8 @@ mod common;
 #[path = "../common/audit.rs"]
 mod helpers;
 mod hugetlb;
+#[path = "../common/machine.rs"]
+mod machine;
 
 use common::{
     BINARY, Folder, NO_SECCOMP, Row, alone, command, denied, lock_of_the_machine, number, run,
@@ -14,73 +16,9 @@ use common::{
 };
 use cowitness::proc::maps::MapsLine;
 use helpers::{Target, audit, get, mapping_kib, near, signal, until, until_it_reads};
+use machine::{Forgotten, Settings, Zram, ksm_runs};
 use std::fs;
 use std::process::{Command, Output, Stdio};
-
-/// Files with what stood in them, which is put back.
-struct Settings(Vec<(String, String)>);
-
-impl Settings {
-    /// `None`, and a word, if there is no such file or it may not be written.
-    fn new(settings: &[(&str, &str)]) -> Option<Self> {
-        let mut before = Self(Vec::new());
-        for &(path, value) in settings {
-            let Ok(old) = fs::read_to_string(path) else {
-                eprintln!("skipped: there is no {path}");
-                return None;
-            };
-            if let Err(error) = fs::write(path, value) {
-                eprintln!("skipped: {path}: {error}");
-                return None;
-            }
-            before.0.push((path.into(), old));
-        }
-        Some(before)
-    }
-}
-
-impl Drop for Settings {
-    fn drop(&mut self) {
-        for (path, old) in self.0.iter().rev() {
-            let _ = fs::write(path, old.trim());
-        }
-    }
-}
-
-/// Swap space of compressed memory, taken away with the value.
-struct Zram(String);
-
-impl Zram {
-    fn new() -> Option<Self> {
-        let Ok(number) = fs::read_to_string("/sys/class/zram-control/hot_add") else {
-            eprintln!("skipped: there is no zram here");
-            return None;
-        };
-        let zram = Self(number.trim().into());
-        let node = zram.node();
-        fs::write(format!("/sys/block/zram{}/disksize", zram.0), "64M").unwrap();
-        for command in ["mkswap", "swapon"] {
-            let done = Command::new(command).arg(&node).output();
-            if !done.is_ok_and(|output| output.status.success()) {
-                eprintln!("skipped: {command} {node} does not work here");
-                return None;
-            }
-        }
-        Some(zram)
-    }
-
-    fn node(&self) -> String {
-        format!("/dev/zram{}", self.0)
-    }
-}
-
-impl Drop for Zram {
-    fn drop(&mut self) {
-        let _ = Command::new("swapoff").arg(self.node()).output();
-        let _ = fs::write(format!("/sys/block/zram{}/reset", self.0), "1");
-        let _ = fs::write("/sys/class/zram-control/hot_remove", &self.0);
-    }
-}
 
 /// What each script begins with.
 const PRELUDE: &str = r#"
@@ -188,24 +126,6 @@ fn who_has_none_is_known() {
     assert_eq!(get(&row, "vmread_split_pages"), 0, "{row:?}");
 }
 
-/// Forgets at the end what KSM had joined, if no process has any of it: it would count as joined until
-/// KSM runs again.
-struct Forgotten;
-
-impl Drop for Forgotten {
-    fn drop(&mut self) {
-        let mut processes = fs::read_dir("/proc").unwrap().flatten();
-        let has_some = processes.any(|process| {
-            let pages = fs::read_to_string(process.path().join("ksm_merging_pages"));
-            // Of a kernel thread it is empty.
-            pages.is_ok_and(|pages| !matches!(pages.trim(), "" | "0"))
-        });
-        if !has_some {
-            let _ = fs::write("/sys/kernel/mm/ksm/run", "2");
-        }
-    }
-}
-
 /// Pairs of equal pages; of each pair one is written to once KSM has joined them.
 const JOINED: &str = r#"
 PAGES *= 2
@@ -230,15 +150,7 @@ ready(memory)
 #[test]
 fn pages_that_ksm_has_joined_are_not_called_the_process_s_own() {
     let Some(_alone) = alone() else { return };
-    let ksm = |file| format!("/sys/kernel/mm/ksm/{file}");
-    let settings = [
-        (&*ksm("pages_to_scan"), "20000"),
-        (&*ksm("sleep_millisecs"), "1"),
-        (&*ksm("run"), "1"),
-    ];
-    let Some(_settings) = Settings::new(&settings) else {
-        return;
-    };
+    let Some(_settings) = ksm_runs() else { return };
     let _forgotten = Forgotten;
     let Some(known) = Known::new(JOINED) else {
         return;

@@ -37,20 +37,19 @@ const GONE: &str = "target-is-gone";
 /// Status of a pass over a process that was set going meanwhile.
 const WENT_ON: &str = "target-went-on";
 /// Why what a pass has split is unknown, and what can be done.
-const TAKEN: &str = "what was split is unknown (split_pages is empty): hugetlb pages were, or may have \
-    been, taken from another process";
-const CAME_FROM_SWAP: &str = "what was split is unknown (split_pages is empty): pages came in out of \
-    swap, of which no copy shows; hybrid leaves those";
-const FRAMES_HIDDEN: &str = "what was split is unknown (split_pages is empty): frames are hidden, and \
-    without them a copy looks like a page that the others let go; CAP_SYS_ADMIN shows them";
-const RAN: &str = "what was split is unknown (split_pages is empty): the process ran while it was read; \
-    --stop holds it, and proc splits nothing";
-const NOT_ALONE: &str = "what was split is unknown (split_pages is empty): others, or the kernel, replaced \
-    pages, or took them away, while the process was read; let nobody else read it, and try again, or take \
-    proc, which splits nothing";
-const UNTOLD: &str = "what was split is unknown (split_pages is empty): the kernel moved pages meanwhile, or \
-    does not tell whose some were (they are of large folios, or /proc/kpageflags may not be read: \
-    CAP_DAC_READ_SEARCH); try again, or take proc, which splits nothing";
+const TAKEN: &str = "what was split is unknown: hugetlb pages were, or may have been, taken from \
+    another process";
+const CAME_FROM_SWAP: &str = "what was split is unknown: pages came out of swap, of which no copy \
+    shows; hybrid leaves those";
+const FRAMES_HIDDEN: &str = "what was split is unknown: frames are hidden, and without them a copy \
+    looks like a page that the others let go; CAP_SYS_ADMIN shows them";
+const RAN: &str = "what was split is unknown: the process ran meanwhile; --stop holds it, and proc \
+    splits nothing";
+const NOT_ALONE: &str = "what was split is unknown: others, or the kernel, replaced pages meanwhile, or \
+    took them away; try again when nobody else reads it; proc splits nothing";
+const UNTOLD: &str = "what was split is unknown: the kernel moved or swapped pages meanwhile, or does \
+    not tell whose some were (they are of large folios, or /proc/kpageflags or vmstat may not be read: \
+    CAP_DAC_READ_SEARCH); try again; proc splits nothing";
 const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");
 /// Status of the other passes of a reader that the kernel refused.
 const REFUSED: &str = "not-permitted";

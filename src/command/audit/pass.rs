@@ -13,7 +13,7 @@ use crate::measure::footprint;
 use crate::measure::pass::touch_stack;
 use crate::proc::smaps::{Usage, UsageDelta};
 use crate::proc::stat::Stat;
-use crate::proc::vmstat::Moves;
+use crate::proc::vmstat::{self, Moves};
 use crate::reader::{Care, Learned, Method, Reader, Target};
 use crate::sys::Errno;
 use crate::sys::errno::is_lack;
@@ -84,11 +84,8 @@ impl Passed {
         let found = self.tally.bounds;
         let quiet = self.faults == Some((0, 0)) && !found.others_were_there();
         let (least, most) = match (self.stood, quiet) {
-            (true, true) => (
-                self.proven(found.least_if_quiet),
-                self.unless_moved(found.most),
-            ),
-            (true, false) => (self.proven(found.least), self.unless_moved(found.most)),
+            (true, true) => (self.proven(found.least_if_quiet), found.most),
+            (true, false) => (self.proven(found.least), found.most),
             // A fault copies many pages of hugetlb memory.
             (false, _) if self.tally.hugetlb => {
                 (0, self.charged().unwrap_or(0).saturating_add(found.most))
@@ -102,24 +99,25 @@ impl Passed {
     }
 
     /// Of so many pages that look like copies, those that nothing else can be: one that was moved, or came
-    /// back from swap, had a fault, too, if the reader made it the process's own.
+    /// back from swap or KSM, had a fault, too, if the reader made it the process's own.
     fn proven(&self, copies: u64) -> u64 {
         let Some(Moves {
             migrated,
+            swapped_out,
             swapped_in,
+            taken_apart,
         }) = self.moves
         else {
             return 0;
         };
-        let moved = migrated.min(self.tally.bounds.unproven);
-        copies.saturating_sub(moved).saturating_sub(swapped_in)
-    }
-
-    /// With those that look as if they had been moved, where the kernel has not moved as many.
-    fn unless_moved(&self, most: u64) -> u64 {
-        let migrated = self.moves.map_or(0, |moves| moves.migrated);
-        let others = self.tally.bounds.moved.saturating_sub(migrated);
-        most.saturating_add(others.min(self.charged().unwrap_or(others)))
+        let found = &self.tally.bounds;
+        let moved = migrated.min(found.unproven);
+        // Only what has a copy in swap already goes there without being written.
+        let came_back = swapped_in.min(swapped_out.saturating_add(found.altered));
+        let given_back = taken_apart.min(found.unjoined);
+        [moved, came_back, given_back]
+            .into_iter()
+            .fold(copies, u64::saturating_sub)
     }
 
     /// All faults charged to the reader; `None` where that is not known.
@@ -215,8 +213,8 @@ impl Standing {
         let mut text = [0; 1024];
         let stat = read_proc(Process::Id(pid), "stat", &mut text);
         let stat = stat.ok().and_then(Stat::parse);
-        let mut text = [0; 16 << 10];
-        let vmstat = read_whole(c"/proc/vmstat", &mut text);
+        let mut text = [0; vmstat::BYTES];
+        let vmstat = read_whole(vmstat::PATH, &mut text);
         Self {
             // A kernel before 4.14 has no smaps_rollup.
             usage: footprint::whole(Process::Id(pid)).ok(),
@@ -337,7 +335,7 @@ impl Run<'_> {
                 Method::Ptrace => self.stopped && !went_on,
                 _ => before.rest.is_some() && before.rest == after.rest && !ran,
             },
-            moves: after.moves.zip(before.moves).map(|(a, b)| a.since(b)),
+            moves: after.moves.zip(before.moves).and_then(|(a, b)| a.since(b)),
             vma_change: after
                 .mappings
                 .zip(before.mappings)

@@ -250,12 +250,10 @@ fn describe_unknown_split(seen: &Seen, line: &mut Text) {
         line.add(match (seen.stood, seen.pfn) {
             (false, _) => ": it ran meanwhile, or ended\n",
             (_, true) if seen.tally.bounds.others_were_there() => {
-                ": others, or the kernel, replaced pages meanwhile, or took them away\n"
+                ": others, or the kernel, replaced pages meanwhile\n"
             }
-            (_, true) => ": the kernel moved pages meanwhile, or does not tell whose some were\n",
-            (_, false) => {
-                ": frames are hidden, and a copy looks like a page that the others let go\n"
-            }
+            (_, true) => ": the kernel moved or swapped pages meanwhile, or does not tell all\n",
+            (_, false) => ": frames are hidden\n",
         });
     }
     if seen.tally.maybe_taken > 0 {
@@ -477,10 +475,11 @@ mod tests {
         assert_eq!(told(false, Some(2), quiet), ((0, 2), None, 198));
     }
 
-    /// Of those that look like copies, and of what came out of swap and went there meanwhile.
+    /// Of those that look like copies; of what came out of swap and went there meanwhile, and what KSM joined and
+    /// gave back.
     #[test]
     fn what_the_kernel_may_have_moved_is_not_certain_to_be_split() {
-        let told = |moves: Option<(u64, u64)>, unproven, moved| {
+        let told = |moves: Option<[u64; 4]>, unproven, altered, unjoined| {
             let mut passed = passed(true, 200, false);
             passed.tally.faults = Some(Faults {
                 minor: 230,
@@ -491,31 +490,42 @@ mod tests {
                 least_if_quiet: 200,
                 most: 200,
                 unproven,
-                moved,
+                altered,
+                unjoined,
                 ..Bounds::default()
             };
             passed.faults = Some((0, 0));
             passed.care = None;
-            passed.moves = moves.map(|(migrated, swapped_in)| Moves {
+            passed.moves = moves.map(|[migrated, swapped_out, swapped_in, taken_apart]| Moves {
                 migrated,
+                swapped_out,
                 swapped_in,
+                taken_apart,
             });
             passed.bound();
             (passed.bounds, passed.split())
         };
-        assert_eq!(told(Some((0, 0)), 200, 0), ((200, 200), Some(200)));
-        assert_eq!(told(Some((1000, 0)), 0, 0), ((200, 200), Some(200)));
-        assert_eq!(told(Some((2, 0)), 200, 0), ((198, 200), Some(200)));
-        assert_eq!(told(Some((30, 0)), 200, 0), ((170, 200), None));
-        assert_eq!(told(Some((30, 0)), 20, 0), ((180, 200), None));
-        assert_eq!(told(Some((30, 7)), 20, 0), ((173, 200), None));
-        assert_eq!(told(Some((0, 999)), 0, 0), ((0, 200), None));
+        let exact = ((200, 200), Some(200));
+        assert_eq!(told(Some([0; 4]), 200, 200, 200), exact);
+        assert_eq!(told(Some([1000, 0, 1000, 1000]), 0, 0, 0), exact);
+        let (from, number) = told(Some([2, 0, 0, 0]), 200, 0, 0);
+        assert_eq!((from, number), ((198, 200), Some(200)));
+        for (moves, unproven, altered, unjoined, least) in [
+            ([30, 0, 0, 0], 200, 0, 0, 170),
+            ([30, 0, 0, 0], 20, 0, 0, 180),
+            ([30, 999, 7, 0], 20, 0, 0, 173),
+            ([0, 30, 999, 0], 0, 0, 0, 170),
+            ([0, 30, 999, 0], 0, 20, 0, 150),
+            ([0, 999, 999, 0], 0, 0, 0, 0),
+            ([0, 0, 0, 999], 0, 0, 30, 170),
+            ([0, 0, 0, 40], 0, 0, 200, 160),
+            ([10, 20, 20, 30], 200, 0, 200, 140),
+        ] {
+            let found = told(Some(moves), unproven, altered, unjoined);
+            assert_eq!(found, ((least, 200), None), "{moves:?}");
+        }
         // Nobody counts it.
-        assert_eq!(told(None, 0, 0), ((0, 200), None));
-        // Others wrote to copies, where the kernel moved no such page, or fewer.
-        assert_eq!(told(Some((7, 0)), 0, 7), ((200, 200), Some(200)));
-        assert_eq!(told(Some((7, 0)), 0, 17), ((200, 210), None));
-        assert_eq!(told(Some((7, 0)), 0, 1000), ((200, 430), None));
+        assert_eq!(told(None, 0, 0, 0), ((0, 200), None));
     }
 
     /// Before Linux 5.9 no fault is charged, and none bounds anything.

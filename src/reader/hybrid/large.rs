@@ -1,7 +1,7 @@
 //! Whether anonymous memory of this machine may be in large folios, and in what state these are.
 
 use crate::proc::number::decimal;
-use crate::proc::vmstat::value;
+use crate::proc::vmstat;
 use crate::sys::Errno;
 use crate::sys::file::{each_name, open, read_number, read_whole};
 use crate::text::Text;
@@ -72,18 +72,19 @@ const CAME: [&str; 2] = ["thp_fault_alloc", "thp_collapse_alloc"];
 
 fn look() -> Look {
     let counts = counts();
-    let mut buffer = [0; 16 << 10];
-    let vmstat = read_whole(c"/proc/vmstat", &mut buffer);
+    let mut buffer = [0; vmstat::BYTES];
+    let text = read_whole(vmstat::PATH, &mut buffer);
+    let came = |text| CAME.map(|name| vmstat::value(text, name));
     Look {
         huge: counts.map_or(0, |counts| counts.huge),
-        came: vmstat.map_or([None; 2], |text| CAME.map(|name| value(text, name))),
-        large: vmstat.map_or(Large::Any, |text| large(text, counts)),
+        came: text.map_or([None; 2], came),
+        large: text.map_or(Large::Any, |text| large(text, counts)),
     }
 }
 
 /// By /proc/vmstat and the [`counts`].
-fn large(vmstat: &[u8], counts: Result<Counts, Errno>) -> Large {
-    let value = |name| value(vmstat, name);
+fn large(text: &[u8], counts: Result<Counts, Errno>) -> Large {
+    let value = |name| vmstat::value(text, name);
     match (CAME.map(value), counts) {
         // A kernel without huge pages.
         ([None, None], Err(_)) if value("pgfault").is_some() => Large::None,
