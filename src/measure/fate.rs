@@ -282,7 +282,7 @@ mod tests {
     /// Neither that it came in nor that it was copied.
     #[test]
     fn what_was_under_migration_may_have_been_copied() {
-        const MIGRATION: u64 = SWAPPED | 25;
+        const MIGRATION: u64 = SWAPPED | 0x1234 << 5 | 25;
         let found = |before: u64, after: u64, sees_frames: bool| {
             let known = Known {
                 zero: Entry(PRESENT | 3).frame().filter(|_| sees_frames),
@@ -298,6 +298,7 @@ mod tests {
         for (before, after, sees_frames) in [
             (MIGRATION, PRESENT | EXCLUSIVE | 7, true),
             (MIGRATION, PRESENT | 7, true),
+            (MIGRATION | 1 << 57, PRESENT | 7, true),
             (SWAPPED, PRESENT | EXCLUSIVE, false),
         ] {
             let found = found(before, after, sees_frames);
@@ -306,7 +307,12 @@ mod tests {
         for (before, after, sees_frames) in [
             (0, PRESENT | EXCLUSIVE | 7, true),
             (0, PRESENT | EXCLUSIVE, false),
-            (SWAPPED | 1 << 57 | 31, PRESENT | EXCLUSIVE | 7, true),
+            (
+                SWAPPED | 1 << 57 | 1 << 5 | 31,
+                PRESENT | EXCLUSIVE | 7,
+                true,
+            ),
+            (SWAPPED | 1 << 7 | 31, PRESENT | EXCLUSIVE | 7, true),
             (SWAPPED | 1 << 57, PRESENT | EXCLUSIVE, false),
             (MIGRATION, PRESENT | FILE | 7, true),
         ] {

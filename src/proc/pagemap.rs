@@ -52,10 +52,11 @@ impl Entry {
     }
 
     /// Whether it may be a page that the kernel is about to move, and that is present again soon: by
-    /// [`mark`](Self::mark), as a device's is; a page that userfaultfd write-protects has bit 57, too.
+    /// [`mark`](Self::mark), as a device's is. Its offset is its frame's number, while a marker has the lowest
+    /// bits alone (include/linux/swapops.h, `PTE_MARKER_MASK`).
     #[must_use]
     pub const fn under_migration(self) -> bool {
-        matches!(self.mark(), Some(Mark::Other)) && !self.guard() && !self.uffd_wp()
+        matches!(self.mark(), Some(Mark::Other)) && (self.0 & FRAME_BITS) >> 5 > 7
     }
 
     /// Bit 58: guard region, MADV_GUARD_INSTALL (since 6.15; guard regions came with
@@ -220,7 +221,11 @@ mod tests {
             (0, None),
         ] {
             assert_eq!(Entry(entry).mark(), want, "{entry:x}");
+            let under_migration = Entry(entry).under_migration();
+            assert_eq!(under_migration, entry == 0x4000_0000_0000_0379, "{entry:x}");
         }
+        // A guard region before Linux 6.15.
+        assert!(!Entry(0x4000_0000_0000_009f).under_migration());
     }
 
     #[test]
