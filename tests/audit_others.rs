@@ -15,7 +15,7 @@ use common::{
     whole_stream,
 };
 use helpers::{Target, get, signal, state, until};
-use machine::{Forgotten, Zram, ksm_runs};
+use machine::{Forgotten, Settings, Zram, ksm_runs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
@@ -55,6 +55,8 @@ first = -address % size
 middle, own = first + sparse, first + sparse + shared
 if "collapse" not in sys.argv:
     memory.madvise(15)  # MADV_NOHUGEPAGE
+if "mergeable" in sys.argv:
+    memory.madvise(12)
 for at in range(first, middle, huge):  # so that no huge zero page fits
     memory[at] = 1
 for at in range(middle, own, page):
@@ -647,7 +649,10 @@ fn what_is_split_while_the_kernel_moves_pages_is_within_the_bounds() {
         });
         let after = memory.common();
         let split = before.difference(&after).count() as i64;
-        let (from, to, _) = told(&output);
+        told(&output);
+        let row = &whole_stream(&String::from_utf8_lossy(&output.stdout)).rows[0];
+        let bounds = ["split_at_least_pages", "split_at_most_pages"];
+        let [from, to] = bounds.map(|column| get(row, column));
         assert!((from..=to).contains(&split), "{from} to {to}: {split}");
     }
 }
@@ -693,6 +698,64 @@ fn what_was_unshared_in_place_and_went_to_swap_and_back_is_not_told_as_split() {
     }
 }
 
+/// How KSM runs: 2 takes apart what it has joined.
+const KSM: &str = "/sys/kernel/mm/ksm/run";
+
+/// Waits until KSM has joined so many of a process's pages, and halts it then, until the settings are put back.
+fn join(pid: u32, pages: u64) -> Option<Settings> {
+    let settings = ksm_runs()?;
+    let joined = format!("/proc/{pid}/ksm_merging_pages");
+    until("they are joined", || {
+        let joined = fs::read_to_string(&joined).unwrap();
+        joined.trim().parse::<u64>().unwrap() >= pages
+    });
+    fs::write(KSM, "0").unwrap();
+    Some(settings)
+}
+
+/// Before the audit, or behind its first look, when half of the pages were the process's own still.
+#[test]
+fn what_ksm_has_joined_and_the_reader_takes_apart_is_split_whenever_it_was_joined() {
+    let Some(_alone) = alone() else { return };
+    if !can_be_seen() {
+        return;
+    }
+    let _forgotten = Forgotten;
+    for is_behind in [false, true] {
+        tried(|| {
+            let memory = Memory::new("mergeable");
+            let pid = memory.target.pid();
+            let part = memory.start + SPARSE * PAGE..memory.start + WINDOW * PAGE;
+            let settings = (!is_behind).then(|| join(pid, SHARED + OWN));
+            let (migrations, before) = (migrated(), memory.frames());
+            let audit = memory.audit("");
+            let tool = audit.id().to_string();
+            memory.until_it_is_read();
+            signal(&tool, "STOP");
+            until("the reader is held", || state(&tool) == 'T');
+            let is_within = memory.is_not_done();
+            let settings = settings.unwrap_or_else(|| join(pid, SHARED + OWN));
+            let joined = memory.frames();
+            signal(&tool, "CONT");
+            let output = audit.wait_with_output().unwrap();
+            if settings.is_none() || !is_within {
+                return settings.is_none();
+            }
+            let (from, to, is_exact) = told(&output);
+            let after = memory.frames();
+            let (split, _) = moved(&joined, &after, &part);
+            let all = split + moved(&before, &after, &part).1;
+            assert_eq!(split, (SHARED + OWN) as i64);
+            assert!(
+                from <= all && to >= split,
+                "{from} to {to}: {split} to {all}"
+            );
+            assert!(is_behind || is_exact || migrated() != migrations);
+            is_behind || is_exact
+        });
+    }
+}
+
 /// Taken apart again, all of them have frames of their own.
 #[test]
 fn what_was_unshared_in_place_and_joined_for_a_while_is_not_told_as_split() {
@@ -702,13 +765,9 @@ fn what_was_unshared_in_place_and_joined_for_a_while_is_not_told_as_split() {
     }
     let _forgotten = Forgotten;
     after_they_were_unshared("mergeable", Moved::Clean, |memory| {
-        let Some(_settings) = ksm_runs() else { return };
-        let joined = format!("/proc/{}/ksm_merging_pages", memory.target.pid());
-        until("they are joined", || {
-            let pages = fs::read_to_string(&joined).unwrap();
-            pages.trim().parse::<u64>().unwrap() >= LONE_PAGES
-        });
-        fs::write("/sys/kernel/mm/ksm/run", "2").unwrap();
+        if let Some(_settings) = join(memory.target.pid(), LONE_PAGES) {
+            fs::write(KSM, "2").unwrap();
+        }
     });
 }
 

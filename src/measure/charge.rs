@@ -31,8 +31,8 @@ pub(super) struct Window {
     pub(super) clean: u64,
     /// Whether it was told what each page was.
     pub(super) is_told: bool,
-    /// Whether KSM may join its pages.
-    pub(super) is_mergeable: bool,
+    /// How many of its pages KSM may join.
+    pub(super) mergeable: u64,
 }
 
 /// Pages for whose copies there were faults.
@@ -114,14 +114,11 @@ impl Window {
     pub(super) fn of_usual_pages(&self, traces: &Traces, together: u64) -> Bounds {
         let replaced = traces.replaced;
         let copied = replaced + traces.lost + traces.unseen + traces.moved;
-        let (unproven, altered, joined) = match self.is_told {
-            true => (replaced.min(self.clean), traces.altered, traces.altered),
-            false => (replaced, replaced, 0),
+        let (unproven, cached) = match self.is_told {
+            true => (replaced.min(self.clean), traces.cached),
+            false => (replaced, replaced),
         };
-        let unjoined = match self.is_mergeable {
-            true => replaced - joined,
-            false => 0,
-        };
+        let (joined, mergeable) = (traces.joined, self.mergeable);
         let came = self.came.0 + self.came.1;
         let Some(faults) = self.faults else {
             return Bounds {
@@ -130,8 +127,9 @@ impl Window {
                 lost: traces.lost,
                 least_came_if_quiet: came,
                 unproven,
-                altered,
-                unjoined,
+                cached,
+                joined,
+                mergeable,
                 ..Bounds::default()
             };
         };
@@ -160,8 +158,9 @@ impl Window {
             lost: traces.lost,
             others: by_others > 0,
             unproven,
-            altered,
-            unjoined,
+            cached,
+            joined,
+            mergeable,
         }
     }
 }
@@ -186,9 +185,11 @@ pub struct Bounds {
     /// Pages in another frame that look like copies, and like pages that the kernel has moved as well.
     pub unproven: u64,
     /// Those that may have had a copy in swap before.
-    pub altered: u64,
-    /// Those that KSM had not joined before, as far as is told, and may have joined and given back.
-    pub unjoined: u64,
+    pub cached: u64,
+    /// Those that KSM had joined before.
+    pub joined: u64,
+    /// All pages that KSM may join.
+    pub mergeable: u64,
 }
 
 impl Bounds {
@@ -208,8 +209,9 @@ impl Bounds {
         self.least_came_if_quiet += other.least_came_if_quiet;
         self.others |= other.others;
         self.unproven += other.unproven;
-        self.altered += other.altered;
-        self.unjoined += other.unjoined;
+        self.cached += other.cached;
+        self.joined += other.joined;
+        self.mergeable += other.mergeable;
     }
 }
 
@@ -227,7 +229,7 @@ mod tests {
             stands: true,
             clean: 0,
             is_told: true,
-            is_mergeable: false,
+            mergeable: 0,
         },
         Traces {
             replaced: 10,
@@ -238,7 +240,8 @@ mod tests {
             unseen: 0,
             became_own: 0,
             moved: 0,
-            altered: 0,
+            cached: 0,
+            joined: 0,
         },
     );
 
@@ -303,20 +306,20 @@ mod tests {
     /// By what they were: clean; with a copy in swap, perhaps; joined.
     #[test]
     fn what_is_not_proven_by_what_each_page_was() {
-        let unproven = |is_told, is_mergeable| {
+        let unproven = |is_told, mergeable| {
             let (mut window, mut traces) = QUIET;
-            (window.clean, window.is_told, window.is_mergeable) = (3, is_told, is_mergeable);
-            traces.altered = 4;
+            (window.clean, window.is_told, window.mergeable) = (3, is_told, mergeable);
+            (traces.cached, traces.joined) = (4, 2);
             [Some(16), None].map(|faults| {
                 window.faults = faults;
                 let bounds = window.of_usual_pages(&traces, 512);
-                (bounds.unproven, bounds.altered, bounds.unjoined)
+                assert_eq!((bounds.joined, bounds.mergeable), (2, mergeable));
+                (bounds.unproven, bounds.cached)
             })
         };
-        assert_eq!(unproven(true, false), [(3, 4, 0); 2]);
-        assert_eq!(unproven(true, true), [(3, 4, 6); 2]);
-        assert_eq!(unproven(false, false), [(10, 10, 0); 2]);
-        assert_eq!(unproven(false, true), [(10, 10, 10); 2]);
+        assert_eq!(unproven(true, 0), [(3, 4); 2]);
+        assert_eq!(unproven(true, 99), [(3, 4); 2]);
+        assert_eq!(unproven(false, 99), [(10, 10); 2]);
     }
 
     #[test]
@@ -440,7 +443,7 @@ mod tests {
                 stands,
                 clean: 0,
                 is_told: true,
-                is_mergeable: false,
+                mergeable: 0,
             };
             let bounds = window.of_huge_pages(replaced, &Traces::default());
             let came = came.min(window.most_came(512).unwrap_or(came));
@@ -463,7 +466,7 @@ mod tests {
                 stands: true,
                 clean: 0,
                 is_told: true,
-                is_mergeable: false,
+                mergeable: 0,
             };
             let bounds = window.of_huge_pages(replaced, &Traces::default());
             (
@@ -493,7 +496,7 @@ mod tests {
                 stands,
                 clean: 0,
                 is_told: true,
-                is_mergeable: false,
+                mergeable: 0,
             };
             window.room().map(|room| (room.beside, room.most, room.all))
         };

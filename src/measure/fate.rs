@@ -44,8 +44,10 @@ pub(super) struct Known {
     pub(super) was_own: Option<bool>,
     /// The same after.
     pub(super) is_own: Option<bool>,
-    /// What its frame was before.
-    pub(super) was: Origin,
+    /// Whether KSM had joined it with others.
+    pub(super) was_joined: bool,
+    /// Whether it was in the swap cache.
+    pub(super) was_cached: bool,
     /// Where it comes from, if its frame is another one now.
     pub(super) origin: Origin,
 }
@@ -167,8 +169,10 @@ impl Fate {
 pub(super) struct Traces {
     /// Lie in another frame: copied by the reader, or replaced by somebody else.
     pub(super) replaced: u64,
-    /// Of these, those that were [`Origin::Altered`] before.
-    pub(super) altered: u64,
+    /// Of these, those that were in the swap cache.
+    pub(super) cached: u64,
+    /// Of these, those that KSM had joined.
+    pub(super) joined: u64,
     /// The process's own now, where they were: one fault each.
     pub(super) in_place: u64,
     /// Gone, or the zero page, or in another frame as part of something larger; or under migration at the
@@ -211,7 +215,8 @@ impl Traces {
             _ if before.frame() != after.frame() && !was_moved => {
                 match known.origin {
                     Origin::Copied => {
-                        self.altered += u64::from(known.was == Origin::Altered);
+                        self.cached += u64::from(known.was_cached);
+                        self.joined += u64::from(known.was_joined);
                         &mut self.replaced
                     }
                     // It may have been copied before that.
@@ -498,20 +503,21 @@ mod tests {
 
     #[test]
     fn of_a_copy_it_is_noted_what_the_page_was() {
-        let altered = |was, origin| {
+        let found = |was_joined, was_cached, origin| {
             let known = Known {
-                was,
+                was_joined,
+                was_cached,
                 origin,
                 ..Known::default()
             };
             let mut traces = Traces::default();
             traces.page(Entry(PRESENT | 7), Entry(PRESENT | 8), &known);
-            (traces.replaced, traces.altered)
+            (traces.replaced, traces.joined, traces.cached)
         };
-        assert_eq!(altered(Origin::Altered, Origin::Copied), (1, 1));
-        assert_eq!(altered(Origin::Copied, Origin::Copied), (1, 0));
-        assert_eq!(altered(Origin::Moved, Origin::Copied), (1, 0));
-        assert_eq!(altered(Origin::Altered, Origin::Altered), (0, 0));
+        assert_eq!(found(true, false, Origin::Copied), (1, 1, 0));
+        assert_eq!(found(false, true, Origin::Copied), (1, 0, 1));
+        assert_eq!(found(false, false, Origin::Copied), (1, 0, 0));
+        assert_eq!(found(true, true, Origin::Altered), (0, 0, 0));
     }
 
     #[test]

@@ -74,7 +74,9 @@ const ANON_EXCLUSIVE: u64 = 1 << 34;
 const DIRTY: u64 = 1 << 4;
 /// SWAPCACHE and KSM, which make a page dirty for reasons of their own (mm/swapfile.c, `folio_free_swap`;
 /// mm/ksm.c, `try_to_merge_one_page`).
-const PREPARED: u64 = 1 << 13 | 1 << 21;
+const PREPARED: u64 = SWAPCACHE | KSM;
+const SWAPCACHE: u64 = 1 << 13;
+const KSM: u64 = 1 << 21;
 
 /// Of as many pages as one look sees, what the kernel knows each to be.
 pub(super) struct Marks {
@@ -89,6 +91,10 @@ const NOT_OWN: u8 = 1 << 1;
 /// Anonymous, of one page, and neither joined nor on its way to swap; dirty, or clean.
 const WRITTEN: u8 = 1 << 2;
 const FRESH: u8 = 1 << 3;
+/// Joined by KSM.
+pub(super) const JOINED: u8 = 1 << 4;
+/// In the swap cache: it has a copy in swap, or gets one.
+pub(super) const CACHED: u8 = 1 << 5;
 
 /// Where a page that lies in another frame than before may have come from, by the flags of that frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,6 +132,11 @@ impl Marks {
             0 => None,
             known => Some(known & OWN > 0),
         }
+    }
+
+    /// Whether the page is known to be [`JOINED`], or [`CACHED`].
+    pub(super) fn is(&self, mark: u8, page: usize) -> bool {
+        self.pages[page] & mark > 0
     }
 
     /// Where the page comes from, if its frame is another one than before.
@@ -217,6 +228,8 @@ impl Owners {
             let from = match word & (ANON | LARGE | PREPARED | DIRTY) {
                 ANON => FRESH,
                 word if word == ANON | DIRTY => WRITTEN,
+                word if word & KSM > 0 => JOINED,
+                word if word & SWAPCACHE > 0 => CACHED,
                 _ => 0,
             };
             marks.pages[place] = whose | from;
@@ -285,6 +298,15 @@ mod tests {
             for flags in [ANON | other, ANON | DIRTY | other] {
                 assert_eq!(origin(flags), Origin::Altered, "{flags:x}");
             }
+        }
+        let is = |mark, flags: u64| looked(true, &[(0, flags)]).0.is(mark, 0);
+        let [cached, joined] = [13, 21].map(|bit| ANON | 1 << bit);
+        for (flags, want) in [
+            (cached, (true, false)),
+            (joined, (false, true)),
+            (ANON, (false, false)),
+        ] {
+            assert_eq!((is(CACHED, flags), is(JOINED, flags)), want, "{flags:x}");
         }
         // It was moved on meanwhile.
         for flags in [0, DIRTY, 1 << 10] {

@@ -3,7 +3,7 @@
 
 use super::charge::{Bounds, Charges, Room, Window};
 use super::fate::{Fate, Known, Traces, is_let_go};
-use super::flags::Marks;
+use super::flags::{CACHED, JOINED, Marks};
 use crate::proc::pagemap::{Entry, Frame};
 use crate::reader::vma::Vma;
 use crate::sys::Errno;
@@ -84,7 +84,8 @@ impl Tally {
                 no_swap: ground.no_swap,
                 was_own: marks_before.is_own(page),
                 is_own: marks_after.is_own(page),
-                was: marks_before.origin(page),
+                was_joined: marks_before.is(JOINED, page),
+                was_cached: marks_before.is(CACHED, page),
                 origin: marks_after.origin(page),
             };
             let (before, after) = (Entry(before), Entry(after));
@@ -92,7 +93,7 @@ impl Tally {
             traces.page(before, after, &known);
             let_go += u64::from(is_let_go(before, after));
         }
-        let window = self.window(was, vma, ground);
+        let window = self.window(was, before.len(), vma, ground);
         let bounds = match vma.is_hugetlb {
             true => window.of_huge_pages(self.fate.split - was.fate.split, &traces),
             false => window.of_usual_pages(&traces, ground.one_by_one()),
@@ -110,7 +111,7 @@ impl Tally {
     }
 
     /// What is known of a window's faults; `was` is from before it.
-    fn window(&self, was: &Self, vma: &Vma, ground: &Ground) -> Window {
+    fn window(&self, was: &Self, pages: usize, vma: &Vma, ground: &Ground) -> Window {
         let came = (
             self.fate.faulted_in - was.fate.faulted_in,
             self.fate.swapped_in - was.fate.swapped_in,
@@ -138,7 +139,7 @@ impl Tally {
             stands: ground.stands,
             clean: ground.clean,
             is_told: ground.is_told,
-            is_mergeable: vma.is_mergeable,
+            mergeable: if vma.is_mergeable { pages as u64 } else { 0 },
         }
     }
 

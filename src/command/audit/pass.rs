@@ -84,8 +84,8 @@ impl Passed {
         let found = self.tally.bounds;
         let quiet = self.faults == Some((0, 0)) && !found.others_were_there();
         let (least, most) = match (self.stood, quiet) {
-            (true, true) => (self.proven(found.least_if_quiet), found.most),
-            (true, false) => (self.proven(found.least), found.most),
+            (true, true) => (self.proven(found.least_if_quiet), self.possible(found.most)),
+            (true, false) => (self.proven(found.least), self.possible(found.most)),
             // A fault copies many pages of hugetlb memory.
             (false, _) if self.tally.hugetlb => {
                 (0, self.charged().unwrap_or(0).saturating_add(found.most))
@@ -101,23 +101,29 @@ impl Passed {
     /// Of so many pages that look like copies, those that nothing else can be: one that was moved, or came
     /// back from swap or KSM, had a fault, too, if the reader made it the process's own.
     fn proven(&self, copies: u64) -> u64 {
-        let Some(Moves {
-            migrated,
-            swapped_out,
-            swapped_in,
-            taken_apart,
-        }) = self.moves
-        else {
+        let Some(moves) = self.moves else {
             return 0;
         };
         let found = &self.tally.bounds;
-        let moved = migrated.min(found.unproven);
+        let moved = moves.migrated.min(found.unproven);
         // Only what has a copy in swap already goes there without being written.
-        let came_back = swapped_in.min(swapped_out.saturating_add(found.altered));
-        let given_back = taken_apart.min(found.unjoined);
-        [moved, came_back, given_back]
-            .into_iter()
-            .fold(copies, u64::saturating_sub)
+        let come_back = moves.swapped_out.saturating_add(found.cached);
+        let others = [moved, moves.swapped_in.min(come_back), self.taken_apart()];
+        others.into_iter().fold(copies, u64::saturating_sub)
+    }
+
+    /// With those that the reader may have taken apart, and KSM has hidden.
+    fn possible(&self, most: u64) -> u64 {
+        let most = most.saturating_add(self.taken_apart());
+        self.charged().map_or(most, |faults| most.min(faults))
+    }
+
+    /// Pages at most that were taken apart and do not show that: KSM has joined them behind the first look, or
+    /// once more before the second.
+    fn taken_apart(&self) -> u64 {
+        let found = &self.tally.bounds;
+        let all = self.moves.map_or(u64::MAX, |moves| moves.taken_apart);
+        all.saturating_sub(found.joined).min(found.mergeable)
     }
 
     /// All faults charged to the reader; `None` where that is not known.

@@ -479,7 +479,7 @@ mod tests {
     /// gave back.
     #[test]
     fn what_the_kernel_may_have_moved_is_not_certain_to_be_split() {
-        let told = |moves: Option<[u64; 4]>, unproven, altered, unjoined| {
+        let told = |moves: Option<[u64; 4]>, [unproven, cached, joined, mergeable]: [u64; 4]| {
             let mut passed = passed(true, 200, false);
             passed.tally.faults = Some(Faults {
                 minor: 230,
@@ -490,8 +490,9 @@ mod tests {
                 least_if_quiet: 200,
                 most: 200,
                 unproven,
-                altered,
-                unjoined,
+                cached,
+                joined,
+                mergeable,
                 ..Bounds::default()
             };
             passed.faults = Some((0, 0));
@@ -506,26 +507,32 @@ mod tests {
             (passed.bounds, passed.split())
         };
         let exact = ((200, 200), Some(200));
-        assert_eq!(told(Some([0; 4]), 200, 200, 200), exact);
-        assert_eq!(told(Some([1000, 0, 1000, 1000]), 0, 0, 0), exact);
-        let (from, number) = told(Some([2, 0, 0, 0]), 200, 0, 0);
-        assert_eq!((from, number), ((198, 200), Some(200)));
-        for (moves, unproven, altered, unjoined, least) in [
-            ([30, 0, 0, 0], 200, 0, 0, 170),
-            ([30, 0, 0, 0], 20, 0, 0, 180),
-            ([30, 999, 7, 0], 20, 0, 0, 173),
-            ([0, 30, 999, 0], 0, 0, 0, 170),
-            ([0, 30, 999, 0], 0, 20, 0, 150),
-            ([0, 999, 999, 0], 0, 0, 0, 0),
-            ([0, 0, 0, 999], 0, 0, 30, 170),
-            ([0, 0, 0, 40], 0, 0, 200, 160),
-            ([10, 20, 20, 30], 200, 0, 200, 140),
+        assert_eq!(told(Some([0; 4]), [200, 200, 0, 8192]), exact);
+        assert_eq!(told(Some([1000, 0, 1000, 1000]), [0; 4]), exact);
+        // The reader's own: what it has read from swap, and taken apart.
+        assert_eq!(told(Some([0, 0, 999, 120]), [200, 0, 120, 8192]), exact);
+        let near = ((198, 200), Some(200));
+        assert_eq!(told(Some([2, 0, 0, 0]), [200, 0, 0, 0]), near);
+        for (moves, pages, bounds) in [
+            ([30, 0, 0, 0], [200, 0, 0, 0], (170, 200)),
+            ([30, 0, 0, 0], [20, 0, 0, 0], (180, 200)),
+            ([30, 999, 7, 0], [20, 0, 0, 0], (173, 200)),
+            ([0, 30, 999, 0], [0, 0, 0, 0], (170, 200)),
+            ([0, 30, 999, 0], [0, 20, 0, 0], (150, 200)),
+            ([0, 999, 999, 0], [0, 0, 0, 0], (0, 200)),
+            ([0, 0, 0, 20], [0, 0, 0, 8192], (180, 220)),
+            ([0, 0, 0, 20], [0, 0, 15, 8192], (195, 205)),
+            ([0, 0, 0, 20], [0, 0, 0, 7], (193, 207)),
+            // No more than there were faults.
+            ([0, 0, 0, 50], [0, 0, 0, 8192], (150, 230)),
+            ([10, 20, 20, 30], [200, 0, 0, 8192], (140, 230)),
         ] {
-            let found = told(Some(moves), unproven, altered, unjoined);
-            assert_eq!(found, ((least, 200), None), "{moves:?}");
+            let found = told(Some(moves), pages);
+            assert_eq!(found, (bounds, None), "{moves:?} {pages:?}");
         }
         // Nobody counts it.
-        assert_eq!(told(None, 0, 0, 0), ((0, 200), None));
+        assert_eq!(told(None, [0; 4]), ((0, 200), None));
+        assert_eq!(told(None, [0, 0, 0, 8192]), ((0, 230), None));
     }
 
     /// Before Linux 5.9 no fault is charged, and none bounds anything.

@@ -55,13 +55,16 @@ impl Files {
         }
     }
 
-    /// Adds a path as it is opened.
+    /// Adds a path as it is opened: `%` is the CPU, `#` a size in KiB, `@` the kernel's release, and
+    /// below /sys `^` is the folder of CPUs, `~` that of huge pages.
     pub fn expand(&self, text: &mut Text, path: &[u8]) {
         for byte in path {
             match byte {
                 b'%' => text.number(self.cpu as u64),
                 b'#' => text.number(self.kib),
                 b'@' => text.add(self.kernel.release()),
+                b'^' => text.add("/devices/system/cpu/"),
+                b'~' => text.add("/kernel/mm/transparent_hugepage/"),
                 byte => text.add(str::from_utf8(from_ref(byte)).unwrap_or("?")),
             };
         }

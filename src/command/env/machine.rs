@@ -25,12 +25,9 @@ pub fn note_all(record: &mut Record) {
     record.note("hypervisor", found);
     let found = hypervisor_dmi(record);
     record.note("hypervisor_dmi", found);
-    let found = per_size(
-        record,
-        b"/sys/kernel/mm/transparent_hugepage/hugepages-#kB/enabled",
-    );
+    let found = per_size(record, b"/sys~hugepages-#kB/enabled");
     record.note("mthp_enabled", found);
-    let path = b"/sys/kernel/mm/transparent_hugepage/hugepages-#kB/shmem_enabled";
+    let path = b"/sys~hugepages-#kB/shmem_enabled";
     let found = per_size(record, path);
     record.note("mthp_shmem_enabled", found);
 }
@@ -41,9 +38,9 @@ fn turbo(record: &mut Record) -> Finding {
         [state @ (b'0' | b'1'), b'\n'] => Ok(*state == on),
         _ => Err(Why::OtherForm.into()),
     };
-    let mut state = switch(b"/sys/devices/system/cpu/intel_pstate/no_turbo", b'0');
+    let mut state = switch(b"/sys^intel_pstate/no_turbo", b'0');
     if state == Err(Missing::ABSENT) {
-        state = switch(b"/sys/devices/system/cpu/cpufreq/boost", b'1');
+        state = switch(b"/sys^cpufreq/boost", b'1');
     }
     record.value.add(if state? { "on" } else { "off" });
     Ok(())

@@ -58,12 +58,12 @@ const FILES: &[(Parse, &[u8])] = &[
         emulated /proc/cmdline cowitness.emulated"),
     (parse::cpu_model, b"cpu_model /proc/cpuinfo"),
     (line, b"\
-        cpus_online /sys/devices/system/cpu/online\n\
-        smt /sys/devices/system/cpu/smt/control\n\
-        cpufreq_driver /sys/devices/system/cpu/cpu%/cpufreq/scaling_driver\n\
-        governor /sys/devices/system/cpu/cpu%/cpufreq/scaling_governor\n\
-        meltdown /sys/devices/system/cpu/vulnerabilities/meltdown\n\
-        spectre_v2 /sys/devices/system/cpu/vulnerabilities/spectre_v2\n\
+        cpus_online /sys^online\n\
+        smt /sys^smt/control\n\
+        cpufreq_driver /sys^cpu%/cpufreq/scaling_driver\n\
+        governor /sys^cpu%/cpufreq/scaling_governor\n\
+        meltdown /sys^vulnerabilities/meltdown\n\
+        spectre_v2 /sys^vulnerabilities/spectre_v2\n\
         clocksource /sys/devices/system/clocksource/clocksource0/current_clocksource\n\
         hypervisor_type /sys/hypervisor/type\n\
         devicetree /proc/device-tree/compatible"),
@@ -73,12 +73,12 @@ const FILES: &[(Parse, &[u8])] = &[
         ram_available_kib /proc/meminfo MemAvailable\n\
         swap_kib /proc/meminfo SwapTotal"),
     (choice, b"\
-        thp_enabled /sys/kernel/mm/transparent_hugepage/enabled\n\
-        thp_defrag /sys/kernel/mm/transparent_hugepage/defrag\n\
-        thp_shmem_enabled /sys/kernel/mm/transparent_hugepage/shmem_enabled"),
+        thp_enabled /sys~enabled\n\
+        thp_defrag /sys~defrag\n\
+        thp_shmem_enabled /sys~shmem_enabled"),
     (line, b"\
-        thp_use_zero_page /sys/kernel/mm/transparent_hugepage/use_zero_page\n\
-        thp_pmd_bytes /sys/kernel/mm/transparent_hugepage/hpage_pmd_size\n\
+        thp_use_zero_page /sys~use_zero_page\n\
+        thp_pmd_bytes /sys~hpage_pmd_size\n\
         ksm_run /sys/kernel/mm/ksm/run\n\
         zswap /sys/module/zswap/parameters/enabled\n\
         modules /modules/loaded\n\
