@@ -112,10 +112,11 @@ impl Passed {
         others.into_iter().fold(copies, u64::saturating_sub)
     }
 
-    /// With those that the reader may have taken apart, and KSM has hidden.
+    /// With those that the reader may have taken apart, and KSM has hidden, if there were faults for as many.
     fn possible(&self, most: u64) -> u64 {
-        let most = most.saturating_add(self.taken_apart());
-        self.charged().map_or(most, |faults| most.min(faults))
+        let all = most.saturating_add(self.taken_apart());
+        // Of hugetlb memory a fault copies many pages.
+        all.min(self.charged().map_or(all, |faults| faults.max(most)))
     }
 
     /// Pages at most that were taken apart and do not show that: KSM has joined them behind the first look, or

@@ -530,6 +530,17 @@ mod tests {
             let found = told(Some(moves), pages);
             assert_eq!(found, (bounds, None), "{moves:?} {pages:?}");
         }
+        // Of hugetlb memory a fault copies many pages.
+        let mut hugetlb = passed(true, 512, false);
+        hugetlb.tally.faults = Some(Faults { minor: 3, major: 0 });
+        hugetlb.tally.bounds = Bounds {
+            least_if_quiet: 512,
+            most: 512,
+            ..Bounds::default()
+        };
+        (hugetlb.faults, hugetlb.care) = (Some((0, 0)), None);
+        hugetlb.bound();
+        assert_eq!(hugetlb.bounds, (512, 512));
         // Nobody counts it.
         assert_eq!(told(None, [0; 4]), ((0, 200), None));
         assert_eq!(told(None, [0, 0, 0, 8192]), ((0, 230), None));
