@@ -15,7 +15,7 @@ use common::{
     whole_stream,
 };
 use helpers::{Target, get, signal, state, until};
-use machine::{Forgotten, Settings, Zram, ksm_runs};
+use machine::{KSM, Ksm, Zram};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
@@ -698,19 +698,15 @@ fn what_was_unshared_in_place_and_went_to_swap_and_back_is_not_told_as_split() {
     }
 }
 
-/// How KSM runs: 2 takes apart what it has joined.
-const KSM: &str = "/sys/kernel/mm/ksm/run";
-
-/// Waits until KSM has joined so many of a process's pages, and halts it then, until the settings are put back.
-fn join(pid: u32, pages: u64) -> Option<Settings> {
-    let settings = ksm_runs()?;
+/// Waits until KSM has joined so many of a process's pages, and halts it then.
+fn join(pid: u32, pages: u64) {
+    fs::write(KSM, "1").unwrap();
     let joined = format!("/proc/{pid}/ksm_merging_pages");
     until("they are joined", || {
         let joined = fs::read_to_string(&joined).unwrap();
         joined.trim().parse::<u64>().unwrap() >= pages
     });
     fs::write(KSM, "0").unwrap();
-    Some(settings)
 }
 
 /// Before the audit, or behind its first look, when half of the pages were the process's own still.
@@ -720,13 +716,15 @@ fn what_ksm_has_joined_and_the_reader_takes_apart_is_split_whenever_it_was_joine
     if !can_be_seen() {
         return;
     }
-    let _forgotten = Forgotten;
+    let Some(_ksm) = Ksm::new("0") else { return };
     for is_behind in [false, true] {
         tried(|| {
             let memory = Memory::new("mergeable");
             let pid = memory.target.pid();
             let part = memory.start + SPARSE * PAGE..memory.start + WINDOW * PAGE;
-            let settings = (!is_behind).then(|| join(pid, SHARED + OWN));
+            if !is_behind {
+                join(pid, SHARED + OWN);
+            }
             let (migrations, before) = (migrated(), memory.frames());
             let audit = memory.audit("");
             let tool = audit.id().to_string();
@@ -734,12 +732,14 @@ fn what_ksm_has_joined_and_the_reader_takes_apart_is_split_whenever_it_was_joine
             signal(&tool, "STOP");
             until("the reader is held", || state(&tool) == 'T');
             let is_within = memory.is_not_done();
-            let settings = settings.unwrap_or_else(|| join(pid, SHARED + OWN));
+            if is_behind {
+                join(pid, SHARED + OWN);
+            }
             let joined = memory.frames();
             signal(&tool, "CONT");
             let output = audit.wait_with_output().unwrap();
-            if settings.is_none() || !is_within {
-                return settings.is_none();
+            if !is_within {
+                return false;
             }
             let (from, to, is_exact) = told(&output);
             let after = memory.frames();
@@ -763,11 +763,10 @@ fn what_was_unshared_in_place_and_joined_for_a_while_is_not_told_as_split() {
     if !can_be_seen() {
         return;
     }
-    let _forgotten = Forgotten;
+    let Some(_ksm) = Ksm::new("0") else { return };
     after_they_were_unshared("mergeable", Moved::Clean, |memory| {
-        if let Some(_settings) = join(memory.target.pid(), LONE_PAGES) {
-            fs::write(KSM, "2").unwrap();
-        }
+        join(memory.target.pid(), LONE_PAGES);
+        fs::write(KSM, "2").unwrap();
     });
 }
 

@@ -71,7 +71,7 @@ impl Drop for Zram {
 
 /// Forgets at the end what KSM had joined, if no process has any of it: it would count as joined until
 /// KSM runs again.
-pub struct Forgotten;
+struct Forgotten;
 
 impl Drop for Forgotten {
     fn drop(&mut self) {
@@ -82,17 +82,32 @@ impl Drop for Forgotten {
             pages.is_ok_and(|pages| !matches!(pages.trim(), "" | "0"))
         });
         if !has_some {
-            let _ = fs::write("/sys/kernel/mm/ksm/run", "2");
+            let _ = fs::write(KSM, "2");
         }
     }
 }
 
-/// KSM runs, and fast, until it is put back.
-pub fn ksm_runs() -> Option<Settings> {
-    let ksm = |file| format!("/sys/kernel/mm/ksm/{file}");
-    Settings::new(&[
-        (&*ksm("pages_to_scan"), "20000"),
-        (&*ksm("sleep_millisecs"), "1"),
-        (&*ksm("run"), "1"),
-    ])
+/// Whether KSM runs; 2: it takes apart what it has joined.
+pub const KSM: &str = "/sys/kernel/mm/ksm/run";
+
+/// KSM, which is fast. Put back with the value, once the processes that it joined pages of have gone.
+pub struct Ksm {
+    _first: Forgotten,
+    _then: Settings,
+}
+
+impl Ksm {
+    /// `None`, and a word, if there is no KSM, or it may not be set. `run`: as in the file.
+    pub fn new(run: &str) -> Option<Self> {
+        let ksm = |file| format!("/sys/kernel/mm/ksm/{file}");
+        let settings = Settings::new(&[
+            (&*ksm("pages_to_scan"), "20000"),
+            (&*ksm("sleep_millisecs"), "1"),
+            (KSM, run),
+        ]);
+        settings.map(|settings| Self {
+            _first: Forgotten,
+            _then: settings,
+        })
+    }
 }

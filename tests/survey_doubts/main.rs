@@ -16,7 +16,7 @@ use common::{
 };
 use cowitness::proc::maps::MapsLine;
 use helpers::{Target, audit, get, mapping_kib, near, signal, until, until_it_reads};
-use machine::{Forgotten, Settings, Zram, ksm_runs};
+use machine::{Ksm, Settings, Zram};
 use std::fs;
 use std::process::{Command, Output, Stdio};
 
@@ -150,8 +150,7 @@ ready(memory)
 #[test]
 fn pages_that_ksm_has_joined_are_not_called_the_process_s_own() {
     let Some(_alone) = alone() else { return };
-    let Some(_settings) = ksm_runs() else { return };
-    let _forgotten = Forgotten;
+    let Some(_ksm) = Ksm::new("1") else { return };
     let Some(known) = Known::new(JOINED) else {
         return;
     };
