@@ -118,10 +118,12 @@ impl Marks {
     };
 
     /// Keeps only what is of pages whose entry is still the same: the frame of another may have been somebody
-    /// else's by then.
+    /// else's by then, and in the swap cache.
     pub(super) fn keep_same(&mut self, entries: &[u64], now: &[u64]) {
         for ((entry, now), page) in entries.iter().zip(now).zip(&mut self.pages) {
-            *page *= u8::from(entry == now);
+            if entry != now {
+                *page = CACHED;
+            }
         }
     }
 
@@ -134,7 +136,7 @@ impl Marks {
         }
     }
 
-    /// Whether the page is known to be [`JOINED`], or [`CACHED`].
+    /// Whether the page is [`JOINED`], or may be [`CACHED`].
     pub(super) fn is(&self, mark: u8, page: usize) -> bool {
         self.pages[page] & mark > 0
     }
@@ -228,11 +230,11 @@ impl Owners {
             let from = match word & (ANON | LARGE | PREPARED | DIRTY) {
                 ANON => FRESH,
                 word if word == ANON | DIRTY => WRITTEN,
-                word if word & KSM > 0 => JOINED,
-                word if word & SWAPCACHE > 0 => CACHED,
                 _ => 0,
             };
-            marks.pages[place] = whose | from;
+            let joined = if word & KSM > 0 { JOINED } else { 0 };
+            let cached = if word & SWAPCACHE > 0 { CACHED } else { 0 };
+            marks.pages[place] = whose | from | joined | cached;
             true
         });
         marks.complete = told.is_some();
@@ -304,6 +306,7 @@ mod tests {
         for (flags, want) in [
             (cached, (true, false)),
             (joined, (false, true)),
+            (cached | joined, (true, true)),
             (ANON, (false, false)),
         ] {
             assert_eq!((is(CACHED, flags), is(JOINED, flags)), want, "{flags:x}");

@@ -17,8 +17,8 @@ pub fn value(text: &[u8], name: &str) -> Option<u64> {
     lines.find_map(|line| decimal(line.strip_prefix(name.as_bytes())?.strip_prefix(b" ")?))
 }
 
-/// Pages that the kernel has put into other frames, without a fault of who reads them. What a kernel
-/// cannot do it does not count.
+/// Pages that the kernel has put into other frames, without a fault of who reads them. A line that there is
+/// not counts as 0: of what a kernel cannot do, and of KSM before 5.19.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
     /// Moved: by compaction, between nodes, by who asked for it (mm/migrate.c).

@@ -115,8 +115,11 @@ impl Passed {
     /// With those that the reader may have taken apart, and KSM has hidden, if there were faults for as many.
     fn possible(&self, most: u64) -> u64 {
         let all = most.saturating_add(self.taken_apart());
-        // Of hugetlb memory a fault copies many pages.
-        all.min(self.charged().map_or(all, |faults| faults.max(most)))
+        match self.charged() {
+            // Of hugetlb memory a fault copies many pages.
+            Some(faults) if !self.tally.hugetlb => all.min(faults),
+            _ => all,
+        }
     }
 
     /// Pages at most that were taken apart and do not show that: KSM has joined them behind the first look, or

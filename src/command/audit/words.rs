@@ -533,14 +533,22 @@ mod tests {
         // Of hugetlb memory a fault copies many pages.
         let mut hugetlb = passed(true, 512, false);
         hugetlb.tally.faults = Some(Faults { minor: 3, major: 0 });
+        hugetlb.tally.hugetlb = true;
         hugetlb.tally.bounds = Bounds {
             least_if_quiet: 512,
             most: 512,
+            mergeable: 8192,
             ..Bounds::default()
         };
         (hugetlb.faults, hugetlb.care) = (Some((0, 0)), None);
         hugetlb.bound();
         assert_eq!(hugetlb.bounds, (512, 512));
+        hugetlb.moves = Some(Moves {
+            taken_apart: 2,
+            ..Moves::default()
+        });
+        hugetlb.bound();
+        assert_eq!(hugetlb.bounds, (510, 514));
         // Nobody counts it.
         assert_eq!(told(None, [0; 4]), ((0, 200), None));
         assert_eq!(told(None, [0, 0, 0, 8192]), ((0, 230), None));
