@@ -308,7 +308,7 @@ fn told(output: &Output) -> (i64, i64, bool) {
         ["split_at_least_pages", "split_at_most_pages"].map(|column| get(row, column));
     let bounds = [
         format!(" {least} to {most}: others, or the kernel, replaced pages meanwhile"),
-        format!(" {least} to {most}: the kernel moved or swapped pages meanwhile"),
+        format!(" {least} to {most}: the kernel moved, swapped or joined pages"),
         format!(" {least} to {most}: it ran meanwhile"),
     ];
     assert!(bounds.iter().any(|said| words.contains(said)), "{words}");

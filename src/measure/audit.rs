@@ -148,7 +148,9 @@ impl Auditor {
         let no_swap = hidden && !vma.may_be_swapped() && nothing_is_half_swapped();
         tally.readable += end - start;
         self.owners.look(before, marks_before);
-        marks_before.keep_same(before, pagemap.look(start, end, &mut self.again)?);
+        if self.owners.tell() {
+            marks_before.keep_same(before, pagemap.look(start, end, &mut self.again)?);
+        }
         let mut calls = Calls {
             clock: self.clock,
             block_bytes: self.block_bytes,
@@ -160,7 +162,9 @@ impl Auditor {
         let (entries, marks_after) = &mut self.after;
         let after = pagemap.look(start, end, entries)?;
         self.owners.look(after, marks_after);
-        marks_after.keep_same(after, pagemap.look(start, end, &mut self.again)?);
+        if self.owners.tell() {
+            marks_after.keep_same(after, pagemap.look(start, end, &mut self.again)?);
+        }
         let ground = Ground {
             zero: self.counter.zero_frame,
             page_bytes: self.page_bytes,

@@ -206,6 +206,11 @@ impl Owners {
         !self.relied || are_wholes()
     }
 
+    /// Whether there is anything to be told.
+    pub(super) const fn tell(&self) -> bool {
+        self.flags.is_some()
+    }
+
     /// Looks at the anonymous pages among these entries.
     pub(super) fn look(&mut self, entries: &[u64], marks: &mut Marks) {
         *marks = Marks::NONE;

@@ -47,7 +47,7 @@ const RAN: &str = "what was split is unknown: the process ran meanwhile; --stop 
     splits nothing";
 const NOT_ALONE: &str = "what was split is unknown: others, or the kernel, replaced pages meanwhile, or \
     took them away; try again when nobody else reads it; proc splits nothing";
-const UNTOLD: &str = "what was split is unknown: the kernel moved or swapped pages meanwhile, or does \
+const UNTOLD: &str = "what was split is unknown: the kernel moved, swapped or joined pages, or does \
     not tell whose some were (they are of large folios, or /proc/kpageflags or vmstat may not be read: \
     CAP_DAC_READ_SEARCH); try again; proc splits nothing";
 const NOTHING_READ: Error = Error::Invalid("nothing could be read: see the errno column");

@@ -252,7 +252,7 @@ fn describe_unknown_split(seen: &Seen, line: &mut Text) {
             (_, true) if seen.tally.bounds.others_were_there() => {
                 ": others, or the kernel, replaced pages meanwhile\n"
             }
-            (_, true) => ": the kernel moved or swapped pages meanwhile, or does not tell all\n",
+            (_, true) => ": the kernel moved, swapped or joined pages, or does not tell all\n",
             (_, false) => ": frames are hidden\n",
         });
     }
